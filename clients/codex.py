@@ -31,6 +31,7 @@ name = "Pravaha"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "PRAVAHA_API_KEY"
+supports_websockets = {websockets}
 [features]
 goals = false
 multi_agent = false
@@ -71,16 +72,20 @@ def main() -> int:
         home.mkdir()
         folder.mkdir()
         (home / "models.json").write_bytes(text)
-        config = CONFIG.format(model=model, url=URL, catalog=home / "models.json")
-        (home / "config.toml").write_text(config)
-        said = codex(home, folder, "Answer with the word READY and call no tool.")
-        known = "metadata" not in said.stderr
-        for name, passed in {
-            "answers": said.returncode == 0 and bool(said.stdout.strip()),
-            "knows the model": known,
-        }.items():
-            print(f"{'ok     ' if passed else 'FAILED '} {name}")
-            failed += not passed
+        for websockets in ("true", "false"):
+            config = CONFIG.format(
+                model=model, url=URL, catalog=home / "models.json", websockets=websockets
+            )
+            (home / "config.toml").write_text(config)
+            said = codex(home, folder, "Answer with the word READY and call no tool.")
+            known = "metadata" not in said.stderr
+            over = "WebSocket" if websockets == "true" else "HTTP"
+            for name, passed in {
+                f"answers over {over}": said.returncode == 0 and bool(said.stdout.strip()),
+                "knows the model": known,
+            }.items():
+                print(f"{'ok     ' if passed else 'FAILED '} {name}")
+                failed += not passed
         done = codex(home, folder, "Write hello.py, which prints hello, and run it.")
         passed = done.returncode == 0 and (folder / "hello.py").exists()
         print(f"{'ok     ' if passed else 'FAILED '} writes a file")

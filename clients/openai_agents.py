@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["openai-agents==0.20.0"]
+# dependencies = ["openai-agents==0.20.0", "websockets>=13,<16"]
 # ///
 """OpenAI's Agents SDK with its default model class, which uses Responses: `openai_agents.py URL [MODEL]`.
 
@@ -20,8 +20,14 @@ from agents import (
     Agent,
     ModelSettings,
     Runner,
+    ShellCallOutcome,
+    ShellCommandOutput,
+    ShellCommandRequest,
+    ShellResult,
+    ShellTool,
     function_tool,
     set_default_openai_client,
+    set_default_openai_responses_transport,
     set_tracing_disabled,
 )
 
@@ -73,7 +79,35 @@ async def calls(model: str) -> None:
     assert result.final_output
 
 
-CHECKS: list[Callable[[str], Awaitable[None]]] = [answers, streams, types, calls]
+async def runs_commands(model: str) -> None:
+    """The shell tool runs what a forced call asks for, and its output is read."""
+    commands: list[str] = []
+
+    async def run(request: ShellCommandRequest) -> ShellResult:
+        commands.extend(request.data.action.commands)
+        outcome = ShellCallOutcome(type="exit", exit_code=0)
+        return ShellResult(output=[ShellCommandOutput(stdout="notes.txt", outcome=outcome)])
+
+    settings = ModelSettings(max_tokens=64, temperature=0, tool_choice="shell")
+    agent = Agent(name="a", model=model, tools=[ShellTool(executor=run)], model_settings=settings)
+    result = await Runner.run(agent, "List the files.", max_turns=4)
+    assert commands
+    assert result.final_output
+
+
+async def over_websocket(model: str) -> None:
+    """The same over a WebSocket."""
+    set_default_openai_responses_transport("websocket")
+    try:
+        await answers(model)
+        await calls(model)
+    finally:
+        set_default_openai_responses_transport("http")
+
+
+CHECKS: list[Callable[[str], Awaitable[None]]] = [
+    answers, streams, types, calls, runs_commands, over_websocket,
+]  # fmt: skip
 
 
 async def main() -> int:

@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["openai==3.57.0"]
+# dependencies = ["openai[realtime]==3.57.0"]
 # ///
 """OpenAI's official client against `/v1/responses` of a server: `openai_responses.py URL [MODEL]`.
 
@@ -8,6 +8,7 @@ Prints a line for each check; the exit status is 1 if one failed. Checks of call
 depend on the server and not on whether the model wants one.
 """
 
+import base64
 import json
 import os
 import sys
@@ -176,6 +177,44 @@ def compaction() -> None:
     assert ask([*items, {"role": "user", "content": "When do we launch?"}]).output_text
 
 
+def file_input() -> None:
+    """The text of a file is read."""
+    data = base64.b64encode(b"The code word is teapot.").decode()
+    part = {"type": "input_file", "filename": "note.txt", "file_data": data}
+    question = {"type": "input_text", "text": "Which code word does the file have?"}
+    assert "teapot" in ask([{"role": "user", "content": [part, question]}]).output_text.lower()
+
+
+def shell_call() -> None:
+    """A forced call of the local shell comes back in its own form."""
+    answer = ask("List the files.", tools=[{"type": "shell"}], tool_choice={"type": "shell"})
+    (item,) = [one for one in answer.output if one.type == "shell_call"]
+    assert item.action.commands or item.status == "incomplete"
+
+
+def socket() -> None:
+    """Responses over one WebSocket; the second goes on from the first, which is not kept."""
+    previous = None
+    with client.responses.connect() as connection:
+        for text in ("My name is Ada.", "What is my name?"):
+            event: Any = {
+                "type": "response.create", "model": MODEL, "input": text, "store": False,
+                "max_output_tokens": 24, "previous_response_id": previous,
+            }  # fmt: skip
+            connection.send(event)
+            while (received := connection.recv()).type not in (
+                "response.completed",
+                "response.incomplete",
+            ):
+                assert received.type not in ("error", "response.failed"), received
+            previous = received.response.id  # type: ignore[union-attr]
+    try:
+        client.responses.retrieve(previous or "")
+    except openai.NotFoundError:
+        return
+    raise AssertionError("a response was kept that was not to be")
+
+
 def too_long() -> None:
     """A prompt that is too long is refused, and fails a stream, with the code that agents know."""
     text = "word " * 300_000
@@ -191,7 +230,7 @@ def too_long() -> None:
 
 CHECKS: list[Callable[[], None]] = [
     whole, stream, typed, call, custom_call, skipped, kept, background, conversation, counts,
-    compaction, too_long,
+    compaction, file_input, shell_call, socket, too_long,
 ]  # fmt: skip
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from app.slash.mentions import mentioned_words, near_files, path_of, spellings
 from app.slash.names import did_you_mean
 from app.text.safe_text import safe_line
 from engine.api.errors import InvalidRequest
+from engine.retrieval.parsing.attached_text import attached_text
 from engine.retrieval.parsing.document_reader import FileText
 from engine.vision.opening import image_type
 
@@ -64,7 +65,7 @@ def attach_files(text: str, files: Mapping[Path, FileText]) -> str:
         text: the message.
         files: the texts of its `unread_files`, in their order.
     """
-    return "\n\n".join([text, *map(_block, files.values())])
+    return "\n\n".join([text, *map(attached_text, files.values())])
 
 
 def with_texts_of(text: str, before: str) -> str:
@@ -77,7 +78,7 @@ def with_texts_of(text: str, before: str) -> str:
     words = mentions(text)
     names = {Path(word).name for one in words for word in spellings(one)}
     kept = [
-        _block(FileText(one.name, one.text, one.pages))
+        attached_text(FileText(one.name, one.text, one.pages))
         for one in split_attached(before)[1]
         if one.name in names
     ]
@@ -190,10 +191,3 @@ def check_all_fit(
     """`check_fits` for each of several files."""
     for file in files:
         check_fits(file.name, file.text, count, length, left)
-
-
-def _block(file: FileText) -> str:
-    longest = max((len(run) for run in re.findall("`+", file.text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    pages = f" ({file.pages} page{'' if file.pages == 1 else 's'})" if file.pages else ""
-    return f"{file.name}{pages}:\n{fence}\n{file.text.rstrip()}\n{fence}"

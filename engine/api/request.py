@@ -213,6 +213,20 @@ class Timings:
         """Time to first token, seconds from queueing."""
         return None if self.first_token is None else self.first_token - self.queued
 
+    @property
+    def prefill_s(self) -> float:
+        """Seconds in which the prompt was read; 0 before the first token."""
+        if self.scheduled is None or self.first_token is None:
+            return 0.0
+        return self.first_token - self.scheduled
+
+    @property
+    def decode_s(self) -> float:
+        """Seconds from the first token to the last one; 0 before them."""
+        if self.first_token is None or self.last_token is None:
+            return 0.0
+        return self.last_token - self.first_token
+
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:

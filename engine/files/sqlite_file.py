@@ -6,6 +6,8 @@ What these databases have in common: mode 0600 in a folder of mode 0700, explici
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -67,3 +69,22 @@ def open_sqlite_file(path: Path, *, any_thread: bool = False) -> sqlite3.Connect
         connection.close()  # one that is only dropped keeps its files open until a collection
         raise
     return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """One transaction that writes, undone by an exception; a nested one joins it.
+
+    Raises:
+        sqlite3.Error: the database cannot be used.
+    """
+    if connection.in_transaction:
+        yield connection
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -659,9 +659,11 @@ class ServedModels:
         model, old = change.model, change.model.engine
         new = self._make_engine(old.config, self._find_free)
         with self._changed:
+            if self._closed:  # nobody would shut it down
+                raise EngineUnavailable(SHUTTING_DOWN)
             self._retiring.append(new)  # counted, and closed with the others, while it loads
-        try:
             new.start(without_model=NOT_LOADED)
+        try:
             with suppress(EngineUnavailable):
                 new.wait_ready()
             new.load_model()

@@ -2,7 +2,7 @@ from typing import get_args
 
 import httpx
 import pytest
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIWebSocketRoute
 
 from app.server.app import create_app
 from app.server.middleware.auth import RouteScope, scope_of, walk_routes
@@ -31,7 +31,7 @@ def routes():
 def test_every_route_declares_a_scope():
     assert len(routes()) >= 12
     for route in routes():
-        assert isinstance(route, APIRoute), f"{route} cannot declare a scope"
+        assert isinstance(route, APIRoute | APIWebSocketRoute), f"{route} cannot declare a scope"
         assert scope_of(route) in get_args(RouteScope), route.path
 
 
@@ -45,7 +45,7 @@ def test_only_the_probes_are_public():
     [
         (method, route.path.replace("{name:path}", "toy"))
         for route in routes()
-        for method in sorted(route.methods)
+        for method in sorted(getattr(route, "methods", ["GET"]))
         if scope_of(route) != "public"
     ]
     + [

@@ -1,5 +1,6 @@
 """`POST /v1/messages` and `/count_tokens` against the real engine with the toy executor."""
 
+import asyncio
 import json
 
 import httpx
@@ -33,6 +34,26 @@ def client(engine):
 def unique(text):
     """A conversation of which nothing is cached."""
     return [{"role": "user", "content": f"{text} " + "x" * 100}]
+
+
+def test_the_installed_models_are_not_read_on_the_event_loop(engine, monkeypatch):
+    on_loop = []
+    with live(engine) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        names = server.context.models.names
+
+        def read():
+            try:
+                asyncio.get_running_loop()
+                on_loop.append(True)
+            except RuntimeError:
+                on_loop.append(False)
+            return names()
+
+        monkeypatch.setattr(server.context.models, "names", read)
+        response = http.post("/v1/messages", json=ASK | {"model": "claude-of-another-server"})
+    assert response.headers["x-pravaha-model"] == "toy"
+    assert on_loop
+    assert not any(on_loop)
 
 
 class TestMessage:

@@ -116,6 +116,17 @@ def changed_to(client, name):
     return done
 
 
+def test_a_load_sets_for_how_long_the_model_stays(server, http, monkeypatch):
+    """By the setter, which wakes the thread that unloads idle models."""
+    models, given = server.context.models, []
+    setter = models.set_keep_alive
+    monkeypatch.setattr(models, "set_keep_alive", lambda *them: (given.append(them), setter(*them)))
+    response = http.post("/v1/models/second/load", json={"keep_alive": "5m"})
+    assert response.status_code == 200, response.text
+    assert given == [(None, 300.0)]
+    assert models.primary.keep_alive_s == 300.0
+
+
 def test_both_transports_list_the_installed_models(client):
     broken, first, second = client.models()
     assert [one.name for one in (broken, first, second)] == ["broken", "first", "second"]

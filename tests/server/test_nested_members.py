@@ -157,6 +157,7 @@ SAMPLES = {
     "TextOptions": {},
     "TextPart": {"type": "text", "text": "a"},
     "ThinkingBlock": {"type": "thinking", "thinking": "a"},
+    "CitationsConfig": {"enabled": True},
     "ThinkingConfig": {"type": "adaptive"},
     "TokenizeRequest": {"prompt": "a"},
     "ToolBody": {"type": "web_search"},

@@ -149,6 +149,28 @@ def test_the_helper_reads_reasoning_calls_and_custom_calls(monkeypatch):
         assert chained.usage.input_tokens == again.usage.input_tokens
 
 
+@pytest.mark.parametrize("wanted", ["auto", "concise", "detailed"])
+def test_reasoning_comes_as_a_summary_if_the_client_asks_for_one(monkeypatch, wanted):
+    table = {"THINK": [AnswerReasoning("hm, "), AnswerReasoning("Rome")]}
+    with (
+        answering("THINK", "Well.", table=table, monkeypatch=monkeypatch, context=4096) as http,
+        client(http) as api,
+        api.responses.stream(model="toy", input="hi", reasoning={"summary": wanted}) as stream,
+    ):
+        kinds = [one.type.removeprefix("response.") for one in stream]
+        final = stream.get_final_response()
+        assert kinds[2:8] == [
+            "output_item.added", "reasoning_summary_part.added", "reasoning_summary_text.delta",
+            "reasoning_summary_text.delta", "reasoning_summary_text.done", "reasoning_summary_part.done",
+        ]  # fmt: skip
+        reasoning = final.output[0]
+        assert [one.text for one in reasoning.summary] == ["hm, Rome"]
+        assert not reasoning.content
+        assert final.reasoning.summary == "detailed"  # all of it
+        again = [{"role": "user", "content": "hi"}, *final.output, {"role": "user", "content": "?"}]
+        assert api.responses.create(model="toy", input=again).status == "completed"
+
+
 def test_the_helper_raises_for_an_answer_that_failed(api):
     with api.responses.stream(model="toy", input="y" * 600) as stream:
         last = list(stream)[-1]

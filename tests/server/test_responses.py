@@ -303,7 +303,7 @@ def test_what_agents_send_beside_the_question_is_no_reason_to_refuse(plain):
             "tools": [
                 {"type": "web_search", "external_web_access": False},
                 {"type": "image_generation"},
-                {"type": "local_shell"},
+                {"type": "computer_use_preview"},
                 {"type": "tool_search", "execution": "client"},
                 {"type": "from the future", "name": 3},
             ],
@@ -314,7 +314,7 @@ def test_what_agents_send_beside_the_question_is_no_reason_to_refuse(plain):
     assert response.headers["x-pravaha-ignored-fields"] == "surprise"
     skipped = response.headers["x-pravaha-skipped-tools"].split(",")
     assert skipped == [
-        "web_search", "image_generation", "local_shell", "tool_search", "from%20the%20future"
+        "web_search", "image_generation", "computer_use_preview", "tool_search", "from%20the%20future"
     ]  # fmt: skip
 
 

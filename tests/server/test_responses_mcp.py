@@ -21,7 +21,7 @@ from agents.tool_loop.values import ToolLoopRequest
 from app.server.calls.responses_mcp import mcp_access, wanted_mcp
 from app.server.wire.errors import ApiError
 from tests.server.live import live
-from tests.server.responses_api import URL, kinds, parse
+from tests.server.responses_api import URL, answering, kinds, parse
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.test_tool_loop import TEMPLATE, call, until
 from tests.server.toy_tokenizer import byte_tokenizer
@@ -310,6 +310,37 @@ def test_an_answer_in_the_background_calls_tools(server):
     text = server.http.get(f"{URL}/{queued['id']}", params={"stream": True}).text
     answer = parse(text)[-1]["response"]
     assert [one["type"] for one in answer["output"]] == ["mcp_list_tools", "mcp_call", "message"]
+
+
+def test_a_client_that_leaves_stops_the_call(server):
+    server.answer(call("toy.slow"))
+    with server.http.stream("POST", URL, json=body(stream=True)) as response:
+        lines = response.iter_lines()
+        for line in lines:
+            if "response.mcp_call.in_progress" in line:
+                break
+    until(lambda: not server.running.context.running_turns)
+
+
+def test_a_call_that_runs_is_incomplete_in_a_response_that_is_cancelled(server):
+    server.answer(call("toy.slow"))
+    with server.http.stream("POST", URL, json=body(stream=True, background=True)) as response:
+        lines = response.iter_lines()
+        for line in lines:
+            if '"response.created"' in line:
+                response_id = json.loads(line.partition("data: ")[2])["response"]["id"]
+            if "response.mcp_call.in_progress" in line:
+                break
+        cancelled = server.http.post(f"{URL}/{response_id}/cancel").json()
+    assert cancelled["status"] == "cancelled"
+    made = cancelled["output"][-1]
+    assert (made["type"], made["status"], made["output"]) == ("mcp_call", "incomplete", None)
+
+
+def test_a_server_without_agents_has_no_mcp_servers():
+    with answering("ok") as http:
+        error = http.post(URL, json=body()).json()["error"]
+    assert (error["param"], error["code"]) == ("tools[0].server_label", "mcp_server_not_configured")
 
 
 def test_the_tokens_of_its_tools_are_not_counted_and_that_is_said(server):

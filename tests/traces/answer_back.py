@@ -37,6 +37,24 @@ def _call(call: dict[str, Any], how: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def response_items(output: list[dict[str, Any]], how: dict[str, str]) -> list[dict[str, Any]]:
+    """The items of a response as Codex sends them back: without ids of their own and statuses."""
+    items = []
+    for item in output:
+        if item["type"] == "message":
+            content = [{"type": one["type"], "text": one["text"]} for one in item["content"]]
+            if any(one["text"] for one in content):
+                items.append({"type": "message", "role": "assistant", "content": content})
+        elif item["type"] == "reasoning":
+            if how["reasoning"] == "replay":
+                items.append(item)
+            else:  # what it cannot read, it sends without the text
+                items.append({"type": "reasoning", "summary": [], "encrypted_content": None})
+        else:
+            items.append({name: item[name] for name in item if name not in ("id", "status")})
+    return items
+
+
 def messages_message(answer: dict[str, Any], how: dict[str, str]) -> dict[str, Any]:
     """A message of Anthropic's API as the client sends it back: without empty texts."""
     blocks = []

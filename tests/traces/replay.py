@@ -25,13 +25,17 @@ from app.server.calls.chat_form import chat_form
 from app.server.calls.messages_request import translated
 from app.server.calls.model import loaded_model
 from app.server.calls.prompts import chat_prompt
+from app.server.calls.responses_input import chat_input
+from app.server.calls.responses_request import chat_request
+from app.server.calls.responses_tools import read_tools
 from app.server.calls.tool_calling import turn_tools
 from app.server.process.context import ServerContext
 from app.server.wire.messages_schemas import MessagesRequest
+from app.server.wire.responses_schemas import ResponseRequest
 from app.server.wire.schemas import ChatCompletionRequest
 from engine.api.grammar import Grammar
 from tests.server.live import Live
-from tests.traces.answer_back import chat_message, messages_message
+from tests.traces.answer_back import chat_message, messages_message, response_items
 
 TRACES = Path(__file__).parent
 ROOT = TRACES.parents[1]
@@ -53,6 +57,13 @@ class Size:
     answer_tokens: int
     free: bool
 
+
+_PATHS = {
+    "chat": "/v1/chat/completions",
+    "messages": "/v1/messages?beta=true",
+    "responses": "/v1/responses",
+}
+"""Where the requests of a client go, by the form that it speaks."""
 
 SMALL = Size(0, 60, 64, free=False)
 CHARS_PER_TOKEN = 4.1
@@ -105,6 +116,7 @@ class Agent:
             self.system.append(self._filling())
         self.history: list[dict[str, Any]] = []
         self.calls: list[str] = []
+        self.custom = set[str]()  # ids of the calls whose tool takes free text
         self.only_added = False
 
     def _filling(self) -> str:
@@ -115,6 +127,10 @@ class Agent:
     @property
     def speaks_messages(self) -> bool:
         return self._trace["face"] == "messages"
+
+    @property
+    def speaks_responses(self) -> bool:
+        return self._trace["face"] == "responses"
 
     def step(self, step: Mapping[str, Any]) -> None:
         """Write into the history what the client adds, or changes, before its request."""
@@ -130,10 +146,22 @@ class Agent:
 
     def _added(self, one: Mapping[str, Any]) -> list[dict[str, Any]]:
         if "results" not in one:
+            if self.speaks_responses:
+                content = [{"type": "input_text", "text": self._content(one["content"])}]
+                return [{"type": "message", "role": one["role"], "content": content}]
             return [{**one, "content": self._content(one["content"])}]
         # Each call has its result; a model may have made more or fewer calls than the trace has results.
         given = one["results"]
         texts = [self._text(given[at % len(given)]) for at in range(len(self.calls))]
+        if self.speaks_responses:
+            return [
+                {
+                    "type": f"{'custom_tool' if call in self.custom else 'function'}_call_output",
+                    "call_id": call,
+                    "output": text,
+                }
+                for call, text in zip(self.calls, texts, strict=True)
+            ]
         if not self.speaks_messages:
             return [
                 {"role": "tool", "tool_call_id": call, "content": text}
@@ -166,6 +194,13 @@ class Agent:
     def body(self, model: str, number: int, answer_tokens: int) -> dict[str, Any]:
         """The request."""
         common = {"model": model, "temperature": 0, "seed": number, **self.fields}
+        if self.speaks_responses:
+            return common | {
+                "instructions": "\n\n".join(text for text in self.system if text),
+                "input": self.history,
+                "tools": [_response_tool(one) for one in self.tools],
+                "max_output_tokens": answer_tokens,
+            }
         common["max_tokens"] = min(answer_tokens, common.get("max_tokens", answer_tokens))
         if self.speaks_messages:
             tools = [
@@ -188,6 +223,12 @@ class Agent:
     def take_back(self, answer: dict[str, Any]) -> None:
         """Write the server's answer into the history as this client does."""
         how = self._trace["takes_back"]
+        if self.speaks_responses:
+            calls = [one for one in answer["output"] if "call_id" in one]
+            self.calls = [one["call_id"] for one in calls]
+            self.custom = {one["call_id"] for one in calls if one["type"] == "custom_tool_call"}
+            self.history += response_items(answer["output"], how)
+            return
         if self.speaks_messages:
             message = messages_message(answer, how)
             self.calls = [one["id"] for one in message["content"] if one["type"] == "tool_use"]
@@ -195,6 +236,12 @@ class Agent:
             message = chat_message(answer["choices"][0]["message"], how)
             self.calls = [one["id"] for one in message.get("tool_calls", ())]
         self.history.append(message)
+
+
+def _response_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool in the form of the Responses API."""
+    given = {name: value for name, value in tool.items() if name != "custom"}
+    return {"type": "custom" if tool.get("custom") else "function", **given}
 
 
 class Replay:
@@ -250,7 +297,7 @@ class Replay:
 
     def _post(self, asked: tuple[Agent, dict[str, Any]]) -> dict[str, Any]:
         agent, body = asked
-        path = "/v1/messages?beta=true" if agent.speaks_messages else "/v1/chat/completions"
+        path = _PATHS[self._trace["face"]]
         headers = {"x-session-id": agent.name}
         response = self._http.post(path, json=body, headers=headers)
         if response.status_code != 200:
@@ -289,7 +336,12 @@ class Replay:
     async def _rendered(self, agent: Agent, body: dict[str, Any]) -> Sequence[int]:
         """The prompt of a request with all messages encoded anew."""
         if agent.speaks_messages:
-            chat = translated(self._context, MessagesRequest.model_validate(body)).body
+            chat = translated(MessagesRequest.model_validate(body), body["model"]).body
+        elif agent.speaks_responses:
+            response, tools_of = ResponseRequest.model_validate(body), read_tools(body["tools"])
+            chat = chat_request(
+                response, chat_input(response.instructions, [], body["input"]), tools_of
+            )
         else:
             chat = ChatCompletionRequest.model_validate(body)
         model = loaded_model(self._context, None)

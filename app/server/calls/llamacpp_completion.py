@@ -162,10 +162,7 @@ def _stop_type(reason: FinishReason, stop_string: str | None) -> str:
 
 def timings_of(timings: Timings, read: int, cached: int, written: int) -> dict[str, float | int]:
     """llama.cpp's times, in milliseconds, as the engine measured them."""
-    prompt_ms = written_ms = 0.0
-    if timings.scheduled is not None and timings.first_token is not None:
-        prompt_ms = (timings.first_token - timings.scheduled) * 1000
-        written_ms = ((timings.last_token or timings.first_token) - timings.first_token) * 1000
+    prompt_ms, written_ms = timings.prefill_s * 1000, timings.decode_s * 1000
     return {
         "cache_n": cached,
         "prompt_n": read,

@@ -7,6 +7,7 @@ What differs between the two forms, and how it is translated:
 * Later messages of role `system` stay where they are if the chat template has a place for them there
   (`engine.text.message_forms`). One with `clear_at: next_user_message` is left out once the user has
   spoken again.
+* Documents are their text; files among them have been read before (`messages_documents`).
 * Results of tools are messages of their own, before the other blocks of the user's message. An image in a
   result follows it in the user's message, because only the user shows images.
 * Messages of one role in a row are one. Blocks of the user are paragraphs; those of the assistant, which
@@ -16,7 +17,7 @@ Everything depends on the message itself and on those before it, so the prompt o
 the turn before (but for `clear_at`, whose purpose is another).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,13 +94,18 @@ class ChatHistory:
         ignored: paths of the blocks that mean nothing here, with their types.
     """
 
-    def __init__(self, body: PromptFields) -> None:
+    def __init__(self, body: PromptFields, documents: Mapping[str, str] | None = None) -> None:
         """Translate the conversation.
+
+        Args:
+            body: the request.
+            documents: the texts of the files in it, by the paths of their sources.
 
         Raises:
             ApiError: 400 that names a block whose contents cannot be read here.
         """
         self.ignored: list[str] = []
+        self._documents = documents or {}
         self._turns: list[_Turn] = []
         self._image_places: dict[int, str] = {}  # the identity of a part → its path in the request
         if body.system:
@@ -169,7 +175,7 @@ class ChatHistory:
             for image, place in images:
                 self._add_image(turn, image, place)
         for block, place in others:
-            text = _text_of(block, place)
+            text = self._text_of(block, place)
             if text is not None:
                 turn.add_text(text, between=_PARAGRAPH)
             elif isinstance(block, ImageBlock):
@@ -185,7 +191,7 @@ class ChatHistory:
         images: list[tuple[ImageBlock, str]] = []
         for index, block in enumerate(blocks):
             place = f"{path}[{index}]"
-            text = _text_of(block, place)
+            text = self._text_of(block, place)
             if text is not None:
                 texts.append(text)
             elif isinstance(block, ToolReferenceBlock):
@@ -233,40 +239,45 @@ class ChatHistory:
     def _ignore(self, block: ContentBlock, path: str) -> None:
         self.ignored.append(f"{path}:{block.type}")
 
+    def _text_of(self, block: ContentBlock, path: str) -> str | None:
+        """The text of a block that the user or a tool has written; None for a block of another kind.
 
-def _text_of(block: ContentBlock, path: str) -> str | None:
-    """The text of a block that the user or a tool has written; None for a block of another kind.
+        Raises:
+            ApiError: 400, a document cannot be read.
+        """
+        if isinstance(block, TextBlock):
+            return block.text
+        if isinstance(block, DocumentBlock | SearchResultBlock) and (
+            block.citations is not None and block.citations.enabled
+        ):
+            self.ignored.append(f"{path}.citations")
+        if isinstance(block, SearchResultBlock):
+            texts = _PARAGRAPH.join(one.text for one in block.content)
+            return f"{block.title}\nSource: {block.source}\n\n{texts}"
+        if isinstance(block, DocumentBlock):
+            head = [block.title and f"Document: {block.title}", block.context]
+            return _PARAGRAPH.join(
+                [*filter(None, head), self._document_text(block.source, f"{path}.source")]
+            )
+        return None
 
-    Raises:
-        ApiError: 400, a document is no text.
-    """
-    if isinstance(block, TextBlock):
-        return block.text
-    if isinstance(block, SearchResultBlock):
-        texts = _PARAGRAPH.join(one.text for one in block.content)
-        return f"{block.title}\nSource: {block.source}\n\n{texts}"
-    if isinstance(block, DocumentBlock):
-        head = [block.title and f"Document: {block.title}", block.context]
-        return _PARAGRAPH.join(
-            [*filter(None, head), _document_text(block.source, f"{path}.source")]
+    def _document_text(self, source: BlockSource, path: str) -> str:
+        if path in self._documents:
+            return self._documents[path]
+        if source.type == "text" and source.data is not None:
+            return source.data
+        if source.type == "content" and isinstance(source.content, str):
+            return source.content
+        if source.type == "content" and isinstance(source.content, list):
+            blocks = enumerate(source.content)
+            texts = [self._text_of(block, f"{path}.content[{index}]") for index, block in blocks]
+            if None not in texts:
+                return _PARAGRAPH.join(filter(None, texts))
+        raise bad_request(
+            f"`{path}` is not valid: a document is a source of type 'text', 'base64' or 'content', or 'file' "
+            "with the `file_id` of an uploaded file; this server fetches no URLs.",
+            param=path,
         )
-    return None
-
-
-def _document_text(source: BlockSource, path: str) -> str:
-    if source.type == "text" and source.data is not None:
-        return source.data
-    if source.type == "content" and isinstance(source.content, str):
-        return source.content
-    if source.type == "content" and isinstance(source.content, list):
-        blocks = enumerate(source.content)
-        texts = [_text_of(block, f"{path}.content[{index}]") for index, block in blocks]
-        if None not in texts:
-            return _PARAGRAPH.join(filter(None, texts))
-    raise bad_request(
-        f"`{path}` is not valid: a document here is text, in a source of type 'text' or 'content'.",
-        param=path,
-    )
 
 
 def _image_url(source: BlockSource, path: str) -> str:

@@ -1,5 +1,6 @@
 """A Messages request as a chat request, which the model answers."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,13 +60,7 @@ def named_as_given(places: Mapping[str, str]) -> Iterator[None]:
         found = [given for place, given in places.items() if _is_in(error.param, place)]
         if not found:
             raise
-        raise ApiError(
-            error.status_code,
-            f"{found[0]}: {error.detail}",
-            param=found[0],
-            code=error.code,
-            headers=error.headers,
-        ) from error
+        raise error.of_field(found[0], f"{found[0]}: {error.detail}") from error
 
 
 def _is_in(param: str | None, place: str) -> bool:
@@ -73,16 +68,23 @@ def _is_in(param: str | None, place: str) -> bool:
     return param is not None and (param == place or param.startswith((f"{place}.", f"{place}[")))
 
 
-def translated(context: ServerContext, body: PromptFields) -> TranslatedRequest:
+def translated(
+    body: PromptFields, model: str, documents: Mapping[str, str] | None = None
+) -> TranslatedRequest:
     """The chat request of a Messages request, or of one that only counts its tokens.
+
+    Args:
+        body: the request.
+        model: the name of the model that answers.
+        documents: the texts of the files in it, by the paths of their sources.
 
     Raises:
         ApiError: 400 that names a field.
     """
     _refuse_threads(body)
-    history, offered = ChatHistory(body), offered_tools(body)
+    history, offered = ChatHistory(body, documents), offered_tools(body)
     fields: dict[str, Any] = {
-        "model": answering_model(context, body.model),
+        "model": model,
         "messages": history.messages,
         **offered.fields(body),
         **_reasoning(body),
@@ -116,16 +118,16 @@ def _validated(fields: dict[str, Any]) -> ChatCompletionRequest:
         raise from_validation(error.errors()) from error
 
 
-def answering_model(context: ServerContext, name: str) -> str:
+async def answering_model(context: ServerContext, name: str) -> str:
     """The name of the model that answers a request for `name`: the served one, whatever it is called.
 
     Clients of Anthropic's API ask for its models, in the background for others than in the foreground, and
-    stop if one is missing.
+    stop if one is missing. A name that is not served may be that of a model on disk.
     """
-    served = context.models.find(name)
-    if served is None and name not in context.models.names():
-        return context.models.primary.name
-    return name
+    if context.models.find(name) is not None:
+        return name
+    names = await asyncio.to_thread(context.models.names)
+    return name if name in names else context.models.primary.name
 
 
 def asks_for_caching(body: PromptFields) -> bool:

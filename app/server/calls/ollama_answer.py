@@ -9,6 +9,7 @@ import orjson
 
 from app.server.calls.chat_choice import AnsweredCall, AnsweredChoice
 from app.server.calls.chat_turn import ChatTurn
+from app.server.wire.instant import rfc3339
 from app.server.wire.logprobs import chat_logprobs
 from app.server.wire.usage import Usage
 from engine.api.answer_parts import (
@@ -120,10 +121,9 @@ class OllamaAnswer:
     def _line(
         self, text: str, thinking: str, calls: Sequence[AnsweredCall], *, done: bool
     ) -> dict[str, Any]:
-        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         return {
             "model": self._name,
-            "created_at": now,
+            "created_at": rfc3339(datetime.now(UTC)),
             **self._payload(text, thinking, calls),
             "done": done,
         }
@@ -183,11 +183,9 @@ def durations(usage: Usage, timings: Timings | None, total_ns: int) -> dict[str,
     """Token counts, and times in nanoseconds as the engine measured them."""
     counts = usage.counts()
     read = written = 0
-    if timings is not None and timings.scheduled is not None and timings.first_token is not None:
-        read = round((timings.first_token - timings.scheduled) * NANOSECONDS)
-        written = round(
-            ((timings.last_token or timings.first_token) - timings.first_token) * NANOSECONDS
-        )
+    if timings is not None:
+        read = round(timings.prefill_s * NANOSECONDS)
+        written = round(timings.decode_s * NANOSECONDS)
     return {
         "total_duration": total_ns,
         "load_duration": 0,

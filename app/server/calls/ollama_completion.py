@@ -16,6 +16,7 @@ from app.server.calls.ollama_answer import durations, line
 from app.server.calls.ollama_request import format_fields, sampling_fields
 from app.server.process.context import ServerContext
 from app.server.wire.errors import bad_request, from_validation
+from app.server.wire.instant import rfc3339
 from app.server.wire.ollama_schemas import OllamaGenerateRequest, OllamaOptions
 from app.server.wire.schemas import CompletionRequest
 from app.server.wire.usage import Usage
@@ -63,7 +64,7 @@ class OllamaCompletion:
                 yield line(self._line("", done=True) | end)
 
     def _line(self, text: str, *, done: bool) -> dict[str, Any]:
-        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        now = rfc3339(datetime.now(UTC))
         return {"model": self._body.model, "created_at": now, "response": text, "done": done}
 
     def _end(self, reason: str, timings: Timings | None) -> dict[str, Any]:

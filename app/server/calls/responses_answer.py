@@ -45,6 +45,7 @@ class ResponseAnswer:
         tools: ResponseTools,
         keep: Keep,
         *,
+        is_warm_up: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Nothing is generated yet.
@@ -53,14 +54,17 @@ class ResponseAnswer:
             body: the request.
             tools: its tools.
             keep: keeps the response that has ended, before the client hears of its end.
+            is_warm_up: whether only the prompt is read: the response is complete without any output.
             clock: Unix time in seconds.
         """
         self.id = new_id("resp")
-        self.output = ResponseOutput(tools)
+        self._summarizes = body.reasoning is not None and body.reasoning.asks_for_summary
+        self.output = ResponseOutput(tools, summarizes=self._summarizes)
         self.status = "queued" if body.background else "in_progress"
         self._body = body
         self._tools = tools
         self._keep = keep
+        self._is_warm_up = is_warm_up
         self._clock = clock
         self._created = int(clock())
         self._completed: int | None = None
@@ -183,7 +187,7 @@ class ResponseAnswer:
             "prompt_cache_key": body.prompt_cache_key,
             "reasoning": {
                 "effort": reasoning and reasoning.effort,
-                "summary": reasoning and reasoning.summary,
+                "summary": "detailed" if self._summarizes else None,
             },
             "safety_identifier": body.safety_identifier,
             "service_tier": "default",
@@ -285,9 +289,10 @@ class ResponseAnswer:
         self._pending_logprobs = []
 
     def _end(self, turn: ChatTurn | McpTurn, end: ChoiceEnd) -> Iterator[Event]:
-        reason = _INCOMPLETE.get(end.reason)
+        reason = None if self._is_warm_up else _INCOMPLETE.get(end.reason)
         status: ItemStatus = "completed" if reason is None else "incomplete"
-        yield from self.output.finish(status, [_annotation(one) for one in end.annotations or ()])
+        annotations = [_annotation(one) for one in end.annotations or ()]
+        yield from self.output.finish("incomplete" if self._is_warm_up else status, annotations)
         self.status = status
         self._usage = response_usage(turn.usage.counts())
         if reason is None:

@@ -13,6 +13,7 @@ from app.server.calls.chat_turn import ChatTurn, begin_turn
 from app.server.calls.loop_turn import begin_loop
 from app.server.calls.mcp_turn import McpTurn
 from app.server.calls.model import loaded_model
+from app.server.calls.response_socket import WARM_UP
 from app.server.calls.responses_answer import Keep, ResponseAnswer
 from app.server.calls.responses_input import ChatInput
 from app.server.calls.responses_mcp import McpAccess, mcp_access
@@ -65,14 +66,19 @@ async def begin_response(
     Raises:
         ApiError, ClientDisconnected, QueueFull, EngineUnavailable: as `begin_turn`.
     """
-    answer = ResponseAnswer(body, tools, keep)
+    is_warm_up = bool(getattr(request.state, WARM_UP, False))
+    answer = ResponseAnswer(body, tools, keep, is_warm_up=is_warm_up)
     if body.truncation == "auto":
         await _shorten(request, context, body, tools, chat)
     while True:
         wanted = chat_request(body, chat, tools)
         try:
             with OwnNames(chat.paths, tools.paths).in_errors():
-                if access is not None:
+                if is_warm_up:  # only reads the prompt, which a chat cannot ask for
+                    wanted = wanted.model_copy(
+                        update={"max_completion_tokens": 0, "tool_choice": None}
+                    )
+                elif access is not None:
                     turn = await _begin_mcp(request, context, body, wanted, chat, access)
                     return BegunResponse(answer, turn)
                 return BegunResponse(answer, await begin_turn(request, context, wanted))

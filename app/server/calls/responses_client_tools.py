@@ -215,8 +215,8 @@ CLIENT_TOOLS: Mapping[ClientToolKind, ClientTool] = {
         {
             "description": (
                 "Creates, updates or deletes a file. In `diff`, lines begin with `+` if they are new, `-` if "
-                "they are removed, and a space if they stay; parts of a file that is updated begin with `@@`. "
-                "A file that is created has lines with `+` only; one that is deleted has no `diff`."
+                "they are removed, and a space if they stay; parts of a file that is updated begin with "
+                "`@@`. A file that is created has lines with `+` only; one that is deleted has no `diff`."
             ),
             "parameters": _object(
                 ("type", "path"),

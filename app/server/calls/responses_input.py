@@ -121,8 +121,8 @@ class _Reader:
     def read(self, item: Mapping[str, Any], path: str | None) -> None:
         """Add one item; `path` is None for one that is not from the request."""
         where = path or "input"
-        kind = item.get("type") or ("message" if "role" in item else None)
-        if kind is not None and not isinstance(kind, str):
+        kind = item.get("type") or ("message" if "role" in item else "")
+        if not isinstance(kind, str):
             raise bad_request(
                 f"`{where}.type` is not valid: it must be a string.", param=f"{where}.type"
             )
@@ -148,7 +148,7 @@ class _Reader:
             self._approval(item, path)
         elif kind in _COMPACTIONS:
             self._compaction(item, path)
-        elif kind is None:
+        elif not kind:
             raise bad_request(f"`{where}` has neither a `type` nor a `role`.", param=where)
         elif kind not in _READ_ANEW:
             self.chat.ignored.append(f"{where}({str(kind)[:40]})")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from app.server.calls.responses_answer import Keep
 from app.server.calls.responses_input import input_items, item_not_found
 from app.server.calls.responses_output import new_id
+from app.server.calls.socket_history import SocketHistory
 from app.server.process.context import ServerContext
 from app.server.responses.store import ResponseStore
 from app.server.wire.errors import bad_request
@@ -44,8 +45,15 @@ async def in_store(context: ServerContext, ask: Callable[[ResponseStore], Result
     return await asyncio.to_thread(ask, context.responses)
 
 
-async def kept_input(context: ServerContext, body: InputFields) -> KeptInput:
+async def kept_input(
+    context: ServerContext, body: InputFields, local: SocketHistory | None = None
+) -> KeptInput:
     """The items of a request and those before them.
+
+    Args:
+        context: the server.
+        body: the request.
+        local: what its connection has in memory.
 
     Raises:
         ApiError: 400 or 404 for what is not kept.
@@ -62,7 +70,11 @@ async def kept_input(context: ServerContext, body: InputFields) -> KeptInput:
             raise bad_request(
                 f"The response {previous[:80]!r} has not ended yet.", param="previous_response_id"
             )
-        history = await in_store(context, lambda it: it.history(previous))
+        in_memory = None if local is None else local.items(previous)
+        if in_memory is not None:
+            history = in_memory
+        else:
+            history = await in_store(context, lambda it: it.history(previous))
     elif conversation is not None:
         history = await in_store(context, lambda it: it.conversation_items(conversation))
     items = input_items(body.input)
@@ -111,10 +123,13 @@ def kept_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keeping(
-    context: ServerContext, body: ResponseRequest, new: Sequence[Mapping[str, Any]]
+    context: ServerContext,
+    body: ResponseRequest,
+    kept: KeptInput,
+    local: SocketHistory | None = None,
 ) -> Keep:
-    """What keeps a response: in the store, unless `store` is false, and in its conversation."""
-    inputs = [kept_item(one) for one in new]
+    """What keeps a response: in the store, unless `store` is false; in its conversation; in `local`."""
+    inputs = [kept_item(one) for one in kept.new]
     conversation = body.conversation_id
     is_added = False
 
@@ -125,6 +140,8 @@ def keeping(
         elif body.is_stored:
             await in_store(context, lambda it: it.add_response(response, inputs))
         is_added = True
+        if local is not None and response["status"] in ("completed", "incomplete"):
+            local.keep(response["id"], [*kept.history, *inputs, *response["output"]])
         if conversation is not None and response["status"] in ("completed", "incomplete"):
             items = [*inputs, *response["output"]]
             await in_store(context, lambda it: it.extend_conversation(conversation, items))

@@ -44,9 +44,16 @@ class ResponseOutput:
         items: as they are so far; those that are announced are in it.
     """
 
-    def __init__(self, tools: ResponseTools) -> None:
+    def __init__(self, tools: ResponseTools, *, summarizes: bool = False) -> None:
+        """Nothing is generated yet.
+
+        Args:
+            tools: of the response.
+            summarizes: whether the reasoning comes as the summary of its item.
+        """
         self.items: list[dict[str, Any]] = []
         self._tools = tools
+        self._reasoning = _SummarizedReasoning if summarizes else _Reasoning
         self._open: _OpenItem | None = None
         self._calls: dict[int, _OpenItem] = {}
         self._mcp_calls: dict[str, _McpCall] = {}
@@ -82,7 +89,7 @@ class ResponseOutput:
                     yield from message[0].grow(text, logprobs)
                     logprobs = ()
                 case AnswerReasoning(text):
-                    reasoning = self._opened(_Reasoning)
+                    reasoning = self._opened(self._reasoning)
                     yield from reasoning[1]
                     yield from reasoning[0].grow(text)
                 case CallBegun(index, id_, name):
@@ -277,6 +284,28 @@ class _Reasoning(_OpenItem):
 
     def _part(self) -> dict[str, Any]:
         return {"type": "reasoning_text", "text": "".join(self._texts)}
+
+
+class _SummarizedReasoning(_Reasoning):
+    """Reasoning for a client that asks for a summary: the summary is all of it."""
+
+    def begin(self) -> Iterator[Event]:
+        yield self._lifecycle("added", self.item)
+        yield self.event("reasoning_summary_part.added", summary_index=0, part=self._part())
+
+    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
+        self._texts.append(text)
+        yield self.event("reasoning_summary_text.delta", summary_index=0, delta=text)
+
+    def end(self, status: ItemStatus) -> Iterator[Event]:
+        part = self._part()
+        yield self.event("reasoning_summary_text.done", summary_index=0, text=part["text"])
+        yield self.event("reasoning_summary_part.done", summary_index=0, part=part)
+        self.item = {**self.item, "summary": [part], "status": status}
+        yield self._lifecycle("done", self.item)
+
+    def _part(self) -> dict[str, Any]:
+        return {"type": "summary_text", "text": "".join(self._texts)}
 
 
 class _FunctionCall(_OpenItem):

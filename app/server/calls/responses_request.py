@@ -83,9 +83,7 @@ class OwnNames:
             return error
         own = self.of(error.param)
         message = error.detail.replace(f"`{error.param}`", f"`{own}`")
-        return ApiError(
-            error.status_code, message, param=own, code=error.code, headers=error.headers
-        )
+        return error.of_field(own, message)
 
 
 def chat_request(

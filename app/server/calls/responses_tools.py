@@ -10,7 +10,7 @@ agent for good.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from app.server.calls.responses_client_tools import CLIENT_TOOLS, ClientToolKind
 from app.server.calls.responses_mcp import WantedMcp, unsent, wanted_mcp
@@ -118,7 +118,7 @@ def _read_tool(
     elif kind == "file_search" and namespace is None and tools.file_search is None:
         tools.file_search = tool
     elif kind in CLIENT_TOOLS and namespace is None and not _is_elsewhere(tool):
-        client_kind: ClientToolKind = kind
+        client_kind = cast(ClientToolKind, kind)
         function = dict(CLIENT_TOOLS[client_kind].function)
         tools._add(path, ToolForm(client_kind, client_kind), function)
     elif kind == "mcp" and namespace is None:

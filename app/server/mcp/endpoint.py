@@ -12,10 +12,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.mcp.disconnect import watched
-from app.server.middleware.hosts import LOOPBACK_NAMES, host_name
+from app.server.middleware.origins import is_allowed_origin, refused_origin
 from app.server.process.config import ServerConfig
 from app.server.wire.errors import ApiError, error_response
-from app.settings.cors_origin import ANY_PAGE
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -44,11 +43,8 @@ class McpEndpoint:
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         headers = Headers(scope=scope)
-        if not self._allows(headers.get("origin"), headers.get("host", "")):
-            refusal = ApiError(
-                403, "Pages of this origin may not use this server; --cors-origin allows one."
-            )
-            await error_response(refusal)(scope, receive, send)
+        if not is_allowed_origin(self._config, headers.get("origin"), headers.get("host", "")):
+            await error_response(refused_origin())(scope, receive, send)
             return
         if scope["method"] not in ("POST", "DELETE"):
             refusal = ApiError(
@@ -61,21 +57,6 @@ class McpEndpoint:
         manager = await self._opened()
         scope, receive = watched(scope, receive)
         await manager.handle_request(scope, receive, send)
-
-    def _allows(self, origin: str | None, host: str) -> bool:
-        """Whether a page may send requests: one of this server, or one that may read its answers.
-
-        Programs send no origin. On loopback, pages of this machine may too.
-        """
-        allowed = self._config.cors_origins
-        if origin is None or origin in allowed or ANY_PAGE.intersection(allowed):
-            return True
-        scheme, separator, authority = origin.partition("://")
-        if not separator or scheme not in ("http", "https"):
-            return False
-        if authority == host:
-            return True
-        return self._config.on_loopback and host_name(authority) in LOOPBACK_NAMES
 
     async def _opened(self) -> "StreamableHTTPSessionManager":
         async with self._opening:

@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar
 
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -34,7 +34,7 @@ def requires(scope: RouteScope) -> Callable[[Endpoint], Endpoint]:
     return declare
 
 
-def scope_of(route: APIRoute) -> RouteScope | None:
+def scope_of(route: APIRoute | APIWebSocketRoute) -> RouteScope | None:
     """The declared scope of a route, or None."""
     return getattr(route.endpoint, _SCOPE_ATTRIBUTE, None)
 
@@ -69,7 +69,7 @@ class ApiKeyAuth:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 401."""
-        if scope["type"] == "http" and scope["path"] not in self._public:
+        if scope["type"] in ("http", "websocket") and scope["path"] not in self._public:
             offered = list(_offered_keys(Headers(scope=scope)))
             # The duration of compare_digest does not depend on the position of the first difference.
             if not any(hmac.compare_digest(one, self._key) for one in offered):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.wire.body_size import limit_body, too_large
+from app.server.wire.body_size import base64_length, limit_body, too_large
 from app.server.wire.errors import ApiError, error_response, retry_hints
 
 MIN_UPLOAD_RATE = 64 * 1024
@@ -148,11 +148,6 @@ class _LargeBody:
             await send(message)
 
         return sending
-
-
-def base64_length(size: int) -> int:
-    """Characters of so many bytes in base64."""
-    return -(-size // 3) * 4
 
 
 def _refuse_headers(headers: Headers, max_bytes: int) -> ApiError | None:

@@ -21,7 +21,7 @@ class LoopbackHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 403."""
-        if scope["type"] == "http":
+        if scope["type"] in ("http", "websocket"):
             host = host_name(Headers(scope=scope).get("host", ""))
             if host not in self._names:
                 refusal = ApiError(403, "This server answers only to its loopback address.")

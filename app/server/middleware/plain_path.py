@@ -19,7 +19,7 @@ class PlainPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on under its plain path."""
-        if scope["type"] == "http":
+        if scope["type"] in ("http", "websocket"):
             path = plain_path(scope["path"])
             if path != scope["path"]:
                 scope = {

@@ -21,6 +21,7 @@ from app.server.process.sessions import Sessions
 from app.server.responses.store import ResponseStore
 from app.server.retrieval.service import RetrievalService
 from engine.api.tools import OpenTools
+from engine.retrieval.parsing.document_reader import DocumentReader
 from engine.retrieval.parsing.image_reader import ImageReader
 from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.served_models import ServedModels
@@ -46,6 +47,7 @@ class ServerContext:
         answered_turns: token ids of the conversations that were answered.
         sessions: what the prompts of conversations have cost.
         retrieval: keeps files and vector stores; None where none are served.
+        documents: reads the text of files in requests.
         image_reader: reads the text of images; None reads none.
         holding: tasks that use a model for longer than a request, such as those of agents' runs.
         responses: keeps responses and conversations.
@@ -71,6 +73,7 @@ class ServerContext:
     guardrails: Guardrails | None = None
     moderation: Guardrails = field(default_factory=Guardrails)
     retrieval: RetrievalService | None = None
+    documents: DocumentReader = field(default_factory=DocumentReader)
     image_reader: ImageReader | None = None
     holding: set[asyncio.Task[None]] = field(default_factory=set)
     responses: ResponseStore = field(default_factory=ResponseStore)

@@ -16,10 +16,13 @@ from fastapi import FastAPI
 from app.server.process.config import ServerConfig
 from app.server.process.connection import Connection
 from app.server.process.context import ServerContext
+from app.server.wire.body_size import base64_length
 from app.settings.cors_origin import ANY_PAGE
 from engine.api.errors import PravahaError
 
 KEEP_ALIVE_S = 30
+WEBSOCKET_PONG_S = 60.0
+"""Time for the answer to a ping; a client is asked every 20 seconds."""
 CLOSE_CONNECTIONS_S = 3
 """Timeout for closing connections after the drain: the rest are idle or their clients do not read."""
 
@@ -29,12 +32,16 @@ class DrainingServer(uvicorn.Server):
 
     def __init__(self, app: FastAPI) -> None:
         context: ServerContext = app.state.server
+        config = context.config
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="auto",  # uvloop where it is installed
                 http=Connection,
-                ws="none",
+                ws="websockets-sansio",
+                ws_max_size=config.max_body_bytes + base64_length(config.max_image_bytes),
+                ws_ping_timeout=WEBSOCKET_PONG_S,
+                ws_per_message_deflate=False,  # it saves no work on loopback, and bombs are possible
                 lifespan="off",
                 # uvicorn's own logging configuration would close every handler of the process, such as
                 # the screen's log file.

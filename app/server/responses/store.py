@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from app.server.wire.errors import ApiError, bad_request, unavailable
-from engine.files.sqlite_file import create_sqlite_file
+from engine.files.sqlite_file import create_sqlite_file, transaction
 
 MAX_RESPONSES = 10_000
 MAX_BYTES = 256 * 1024 * 1024
@@ -381,19 +381,10 @@ class ResponseStore:
         """
         with self._lock:
             try:
-                db = self._connection
-                if db is None:
-                    db = self._connection = self._open()
-                if db.in_transaction:
+                if self._connection is None:
+                    self._connection = self._open()
+                with transaction(self._connection) as db:
                     yield db
-                    return
-                db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield db
-                except BaseException:
-                    db.execute("ROLLBACK")
-                    raise
-                db.execute("COMMIT")
             except (OSError, sqlite3.Error) as error:
                 raise unavailable(f"Responses cannot be kept at present: {error}.") from error
 

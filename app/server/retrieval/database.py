@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from app.server.retrieval.errors import InvalidCursor, RetrievalUnavailable
 from app.server.retrieval.paging import Page, PageRequest
-from engine.files.sqlite_file import create_sqlite_file
+from engine.files.sqlite_file import create_sqlite_file, transaction
 
 SCHEMA_VERSION = 2
 
@@ -44,18 +44,8 @@ class CatalogueDatabase:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction, undone by an exception; a nested one joins it."""
-        with self._lock:
-            db = self._connection
-            if db.in_transaction:
-                yield db
-                return
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        with self._lock, transaction(self._connection) as db:
+            yield db
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """The first row, or None."""

@@ -148,10 +148,6 @@ def _checked(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     try:
         chat_input(None, (), items)
     except ApiError as error:
-        raise ApiError(
-            error.status_code,
-            error.detail.replace("`input[", "`items["),
-            param=error.param and error.param.replace("input[", "items[", 1),
-            code=error.code,
-        ) from error
+        param = error.param and error.param.replace("input[", "items[", 1)
+        raise error.of_field(param, error.detail.replace("`input[", "`items[")) from error
     return [kept_item(one) for one in items]

@@ -7,16 +7,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.embedding import embedded
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
-from app.server.middleware.disconnect import while_connected
-from app.server.process.context import ServerContext, server_context
-from app.server.wire.errors import ApiError, unavailable
+from app.server.process.context import server_context
+from app.server.wire.errors import ApiError
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import EmbeddingRequest
 from engine.api.embeddings import Embeddings
-from engine.api.errors import ModelError, ModelNotFound
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -35,25 +34,16 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Respons
             param="model",
             code="model_not_found",
         )
-    try:
-        with context.drain.work():
-            embeddings = await while_connected(request, context, _embed(context, body))
-    finally:
-        context.models.use_embedder(body.keep_alive)
+    embeddings = await embedded(
+        request,
+        context,
+        body.input,
+        truncate=body.truncate_prompt_tokens,
+        dimensions=body.dimensions,
+        keep_alive_s=body.keep_alive,
+    )
     # A list of floats is slow to build for a thousand texts: do it off the event loop.
     return await asyncio.to_thread(_answer, embeddings, body)
-
-
-async def _embed(context: ServerContext, body: EmbeddingRequest) -> Embeddings:
-    work = context.models.embedder.submit(
-        body.input, truncate=body.truncate_prompt_tokens, dimensions=body.dimensions
-    )
-    try:
-        return await asyncio.wrap_future(work)
-    except ModelNotFound as error:
-        raise ApiError(404, str(error), param="model", code="model_not_found") from error
-    except ModelError as error:
-        raise unavailable(str(error)) from error
 
 
 def _answer(embeddings: Embeddings, body: EmbeddingRequest) -> Response:

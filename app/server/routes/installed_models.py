@@ -87,7 +87,7 @@ async def load_model(name: str, body: ModelChangeRequest, request: Request) -> R
             _translated, lambda: engine.load_model(name, drain_s=body.drain_seconds)
         )
         if body.keep_alive is not None:
-            models.primary.keep_alive_s = body.keep_alive
+            models.set_keep_alive(None, body.keep_alive)
         return _accepted(models.primary)
     change = await asyncio.to_thread(_translated, lambda: models.load(name))
     if body.keep_alive is not None:

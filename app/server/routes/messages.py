@@ -7,7 +7,13 @@ from app.server.calls.chat_turn import begin_turn
 from app.server.calls.event_stream import EventStream, StreamForm
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.messages_answer import PING, MessagesAnswer
-from app.server.calls.messages_request import TranslatedRequest, named_as_given, translated
+from app.server.calls.messages_documents import read_documents
+from app.server.calls.messages_request import (
+    TranslatedRequest,
+    answering_model,
+    named_as_given,
+    translated,
+)
 from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
@@ -30,7 +36,7 @@ router = APIRouter(route_class=JsonRoute)
 async def create_message(body: MessagesRequest, request: Request) -> Response:
     """Continue a conversation, streamed or whole."""
     context = server_context(request)
-    given = _translated(request, context, body)
+    given = await _translated(request, context, body)
     with named_as_given(given.places):
         turn = await begin_turn(request, context, given.body)
     answer = MessagesAnswer(turn, body)
@@ -52,15 +58,18 @@ async def create_message(body: MessagesRequest, request: Request) -> Response:
 async def count_tokens(body: CountTokensRequest, request: Request) -> Response:
     """The tokens of the prompt that a message with this body would have."""
     context = server_context(request)
-    given = _translated(request, context, body)
+    given = await _translated(request, context, body)
     with named_as_given(given.places):
         count = await count_prompt_tokens(request, context, given.body)
     return _with_model(json_response({"input_tokens": count}), given)
 
 
-def _translated(request: Request, context: ServerContext, body: PromptFields) -> TranslatedRequest:
+async def _translated(
+    request: Request, context: ServerContext, body: PromptFields
+) -> TranslatedRequest:
     """The request as one of a chat; the response lists what of it has no effect."""
-    given = translated(context, body)
+    model = await answering_model(context, body.model)
+    given = translated(body, model, await read_documents(request, context, body))
     check_extra_fields(request, body, ignored=given.ignored)
     if given.skipped_tools:
         request.state.skipped_tools = header_value(given.skipped_tools)

@@ -14,6 +14,7 @@ from app.server.calls.model import unknown_model
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.codex_models import codex_model
+from app.server.wire.instant import rfc3339
 from app.server.wire.json_response import json_response
 from engine.api.snapshot import EngineState
 from engine.runtime.served_model import ServedModel
@@ -110,6 +111,6 @@ def _model(context: ServerContext, name: str) -> dict[str, Any]:
         "owned_by": "pravaha",
         "type": "model",
         "display_name": name,
-        "created_at": datetime.fromtimestamp(context.created, UTC).isoformat(),
+        "created_at": rfc3339(datetime.fromtimestamp(context.created, UTC)),
         "lifecycle": "active",
     }

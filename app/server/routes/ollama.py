@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.chat_turn import ChatTurn, begin_turn
+from app.server.calls.embedding import embedded
 from app.server.calls.event_stream import EventStream, StreamForm
 from app.server.calls.model import loaded_model
 from app.server.calls.ollama_answer import (
@@ -28,9 +30,9 @@ from app.server.calls.ollama_request import (
 )
 from app.server.calls.ollama_route import OllamaRoute, ollama_error
 from app.server.middleware.auth import requires
-from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
-from app.server.wire.errors import ApiError, bad_request, unavailable
+from app.server.wire.errors import bad_request
+from app.server.wire.instant import rfc3339
 from app.server.wire.json_response import json_response
 from app.server.wire.ollama_schemas import (
     OllamaChatRequest,
@@ -39,7 +41,6 @@ from app.server.wire.ollama_schemas import (
     OllamaGeneration,
 )
 from engine.api.embeddings import Embeddings
-from engine.api.errors import ModelError, ModelNotFound
 from engine.embedding.text_encoder import TRAINED_TOKENS
 
 router = APIRouter(route_class=OllamaRoute)
@@ -112,7 +113,7 @@ async def _loaded(
         loaded_model(context, name, keep_alive_s=seconds)
     answer: dict[str, Any] = {
         "model": body.model,
-        "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "created_at": rfc3339(datetime.now(UTC)),
         **payload("", "", ()),
         "done": True,
         "done_reason": "unload" if unloads else "load",
@@ -166,19 +167,11 @@ async def _embedded(
         raise model_not_found(body.model)
     if any(not text for text in texts):
         raise bad_request("`input` has an empty text.", param="input")
-    truncate = None if body.truncate is False else TRAINED_TOKENS
-
-    async def work() -> Embeddings:
-        try:
-            return await asyncio.wrap_future(
-                embedder.submit(texts, truncate=truncate, dimensions=body.dimensions)
-            )
-        except ModelNotFound as error:
-            raise ApiError(404, str(error), param="model", code="model_not_found") from error
-        except ModelError as error:
-            raise unavailable(str(error)) from error
-
-    with context.drain.work():
-        found = await while_connected(request, context, work())
-    context.models.use_embedder(body.keep_alive)
-    return found
+    return await embedded(
+        request,
+        context,
+        texts,
+        truncate=None if body.truncate is False else TRAINED_TOKENS,
+        dimensions=body.dimensions,
+        keep_alive_s=body.keep_alive,
+    )

@@ -18,6 +18,7 @@ from app.server.calls.ollama_route import OllamaRoute, ollama_error
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire.errors import ApiError, bad_request, from_validation
+from app.server.wire.instant import rfc3339
 from app.server.wire.json_response import json_response
 from app.server.wire.ollama_schemas import OllamaNameRequest
 from engine.api.available_model import AvailableModel
@@ -67,7 +68,7 @@ def _running(context: ServerContext, served: ServedModel) -> dict[str, Any]:
     expires = datetime.now(UTC) + timedelta(seconds=stays)
     model = _described(info.name, info.weight_bytes, context.created, _details(info))
     loaded = {
-        "expires_at": _time(expires),
+        "expires_at": rfc3339(expires),
         "size_vram": 0,
         "context_length": info.context_length,
     }
@@ -236,7 +237,7 @@ def _described(name: str, size: int, created: int, details: dict[str, Any]) -> d
     return {
         "name": _tagged(name),
         "model": _tagged(name),
-        "modified_at": _time(datetime.fromtimestamp(created, UTC)),
+        "modified_at": rfc3339(datetime.fromtimestamp(created, UTC)),
         "size": size,
         "digest": "",
         "details": details,
@@ -292,7 +293,3 @@ def _name(body: OllamaNameRequest) -> str:
     if name is None:
         raise bad_request("`model` is missing.", param="model")
     return name
-
-
-def _time(instant: datetime) -> str:
-    return instant.isoformat().replace("+00:00", "Z")

@@ -17,12 +17,14 @@ from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
 from app.server.calls.mcp_turn import McpTurn
 from app.server.calls.responses_answer import ResponseAnswer, response_usage
 from app.server.calls.responses_call import begin_response, find_mcp
+from app.server.calls.responses_files import with_files
 from app.server.calls.responses_input import chat_input
 from app.server.calls.responses_kept import in_store, keeping, kept_input
 from app.server.calls.responses_output import new_id
 from app.server.calls.responses_request import OwnNames, chat_request
 from app.server.calls.responses_tools import read_tools
 from app.server.calls.retrieval import Cursor, Limit, Order
+from app.server.calls.socket_history import socket_history
 from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
@@ -52,12 +54,14 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
         raise bad_request("`background` needs `store`: the answer is read later.", param="store")
     tools = read_tools(body.tools or ())
     access = await find_mcp(context, tools)
-    kept = await kept_input(context, body)
+    local = socket_history(request)
+    kept = await kept_input(context, body, local)
     servers = {} if access is None else access.names
-    chat = chat_input(body.instructions, kept.history, kept.new, servers)
+    read = await with_files(request, context, kept)
+    chat = chat_input(body.instructions, read.history, read.new, servers)
     check_extra_fields(request, body, ignored=[*tools.ignored, *chat.ignored])
     request.state.skipped_tools = header_value(tools.skipped)
-    keep = keeping(context, body, kept.new)
+    keep = keeping(context, body, kept, local)
     begun = await begin_response(request, context, body, tools, chat, keep, access)
     if tools.not_enforced:
         by_grammar = getattr(request.state, "not_enforced", "")
@@ -95,7 +99,7 @@ async def count_input_tokens(body: InputTokensRequest, request: Request) -> Resp
     """How many tokens the prompt of a response would have; nothing is generated."""
     context = server_context(request)
     tools = read_tools(body.tools or ())
-    kept = await kept_input(context, body)
+    kept = await with_files(request, context, await kept_input(context, body))
     chat = chat_input(body.instructions, kept.history, kept.new)
     check_extra_fields(request, body, ignored=chat.ignored)
     # Tools of MCP servers are not counted: they would have to be connected.
@@ -111,7 +115,7 @@ async def count_input_tokens(body: InputTokensRequest, request: Request) -> Resp
 async def compact_response(body: CompactRequest, request: Request) -> Response:
     """An item that stands for a conversation: its summary, which the client sends in its place."""
     context = server_context(request)
-    kept = await kept_input(context, body)
+    kept = await with_files(request, context, await kept_input(context, body))
     chat = chat_input(body.instructions, kept.history, kept.new)
     check_extra_fields(request, body, ignored=chat.ignored)
     if not kept.history and not kept.new:

@@ -23,6 +23,11 @@ def check_body_size(scope: Scope, size: int) -> None:
         raise too_large(limit)
 
 
+def base64_length(size: int) -> int:
+    """Characters of so many bytes in base64."""
+    return -(-size // 3) * 4
+
+
 def too_large(max_bytes: int, *, what: str = "The request body is") -> ApiError:
     """The refusal; the connection is closed, because the rest of the body may not have been read."""
     return ApiError(

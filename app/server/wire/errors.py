@@ -57,6 +57,17 @@ class ApiError(HTTPException):
         self.code = code
         self.details = details
 
+    def of_field(self, param: str | None, message: str) -> "ApiError":
+        """The same error about another field, in another sentence."""
+        return ApiError(
+            self.status_code,
+            message,
+            param=param,
+            code=self.code,
+            headers=self.headers,
+            details=self.details,
+        )
+
 
 def bad_request(message: str, *, param: str | None = None, code: str | None = None) -> ApiError:
     """A 400: the request is invalid."""

@@ -1,13 +1,13 @@
-"""`without_images`: a JSON body without the data of its images, to which the limits of text apply.
+"""`without_images`: a JSON body without the data of its images and files, to which the limits of text apply.
 
 An image in a body is one long string without escapes: `"data:image/…;base64,…"`, or in Anthropic's API
-the bare base64 as a member `data`. Parsing it costs no more than copying it, unlike other JSON of
-its length.
+the bare base64 as a member `data`. Other files have the same forms. Parsing it costs no more than copying it,
+unlike other JSON of its length.
 """
 
 import re
 
-_BEGIN = re.compile(rb'"data(?:(:image/)|"\s*+:\s*+")')
+_BEGIN = re.compile(rb'"data(?:(:image/)|"\s*+:\s*+"|:[a-z]+/[\w.+-]{1,100};base64,)')
 _QUOTE = b'"'
 _BACKSLASH = b"\\"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
@@ -24,7 +24,7 @@ def without_images(body: bytes) -> bytes:
     found = _BEGIN.search(body)
     while found:
         is_url = found[1] is not None
-        start = found.start() + 1 if is_url else found.end()  # of the string's contents
+        start = found.start() + 1 if is_url else found.end()  # of the data
         end = body.find(_QUOTE, max(start, found.end()))
         if end < 0:
             break

@@ -56,23 +56,27 @@ class ImageBlock(Block):
     source: BlockSource
 
 
-class DocumentBlock(Block):
-    """A document, of which the model reads the text."""
+class CitationsConfig(Lenient):
+    """Whether the answer is to cite the block."""
 
-    without_effect: ClassVar[Mapping[str, str]] = {"citations": "answers here cite nothing"}
+    enabled: bool | None = None
+
+
+class DocumentBlock(Block):
+    """A document, of which the model reads the text. Citations that are asked for are reported as ignored."""
 
     type: Literal["document"]
+    citations: CitationsConfig | None = None
     source: BlockSource
     title: str | None = None
     context: str | None = None
 
 
 class SearchResultBlock(Block):
-    """A passage that a search has found."""
-
-    without_effect: ClassVar[Mapping[str, str]] = {"citations": "answers here cite nothing"}
+    """A passage that a search has found. Citations as in documents."""
 
     type: Literal["search_result"]
+    citations: CitationsConfig | None = None
     source: str
     title: str
     content: list[TextBlock]

@@ -83,7 +83,13 @@ class ReasoningOptions(Body):
 
     effort: ReasoningEffort | None = None
     summary: str | None = None
-    """Reasoning is not summarised; it is sent as it is. This is only given back."""
+    generate_summary: str | None = None
+    """The older name of `summary`."""
+
+    @property
+    def asks_for_summary(self) -> bool:
+        """Whether the reasoning is to come as a summary, of whatever length."""
+        return (self.summary or self.generate_summary or "none") != "none"
 
 
 class ConversationReference(Body):

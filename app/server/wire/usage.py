@@ -1,5 +1,6 @@
 """Token counts of one API call: each prompt counts once; completion tokens of all choices are summed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -7,7 +8,21 @@ from app.server.wire.schemas import SamplingFields
 from engine.api.request import RequestOutput, TokenBatch
 
 
-class Usage:
+class CallUsage(ABC):
+    """The token counts of a call."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, Any]:
+        """The `usage` object."""
+
+    def of_chunk(self, body: SamplingFields) -> dict[str, Any]:
+        """The `usage` member of a chunk before the last one, if the request asks for usage."""
+        if body.usage_in_chunks:
+            return {"usage": self.counts()}
+        return {"usage": None} if body.include_usage else {}
+
+
+class Usage(CallUsage):
     """Sums the engine's counts over the choices of a call."""
 
     def __init__(self, prompts: Sequence[tuple[int, ...]], n: int) -> None:
@@ -36,12 +51,6 @@ class Usage:
             self.add(index, output)
         return self
 
-    def of_chunk(self, body: SamplingFields) -> dict[str, Any]:
-        """The `usage` member of a chunk before the last one, if the request asks for usage."""
-        if body.usage_in_chunks:
-            return {"usage": self.counts()}
-        return {"usage": None} if body.include_usage else {}
-
     def counts(self) -> dict[str, Any]:
         """The `usage` object."""
         prompt_tokens = sum(map(len, self._prompts))
@@ -57,7 +66,7 @@ class Usage:
         }
 
 
-class SummedUsage:
+class SummedUsage(CallUsage):
     """The counts of a call that generates several times, one after the other.
 
     Attributes:
@@ -66,12 +75,6 @@ class SummedUsage:
 
     def __init__(self) -> None:
         self.rounds: list[Usage] = []
-
-    def of_chunk(self, body: SamplingFields) -> dict[str, Any]:
-        """As `Usage.of_chunk`."""
-        if body.usage_in_chunks:
-            return {"usage": self.counts()}
-        return {"usage": None} if body.include_usage else {}
 
     def counts(self) -> dict[str, Any]:
         """The `usage` object; every round counts its whole prompt, most of which is cached."""

@@ -1,4 +1,4 @@
-"""`DocumentReader`: the text of files that a message names, in every format that collections read.
+"""`DocumentReader`: the text of files that a message names or has, in every format that collections read.
 
 Texts and source code are taken as they are. Everything else is parsed in the confined parser process, which
 ends with the last file that waits. One file is read at a time, on threads that the program does not wait for.
@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -76,7 +78,7 @@ class DocumentReader:
         )  # held while a file is read; guards the parser and what is kept
         self._lock = threading.Lock()  # guards the next one
         self._waiting = 0
-        self._kept: OrderedDict[tuple[Path, int, int], FileText] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], FileText] = OrderedDict()
         self._kept_chars = 0
 
     def read(self, path: Path) -> "Future[FileText]":
@@ -84,19 +86,31 @@ class DocumentReader:
 
         The future fails with `InvalidRequest`, in one sentence, if the file has no text that can be read.
         """
+        return self._begin(path.name, partial(self._read, path))
+
+    def read_bytes(self, name: str, data: bytes) -> "Future[FileText]":
+        """As `read`, of a file that is not on disk.
+
+        Args:
+            name: of the file; its ending decides where its contents do not.
+            data: its contents.
+        """
+        return self._begin(name, partial(self._read_data, name, data))
+
+    def _begin(self, name: str, read: Callable[[], FileText]) -> "Future[FileText]":
         future: Future[FileText] = Future()
         with self._lock:
             self._waiting += 1
         threading.Thread(
-            target=self._run, args=(path, future), name="pravaha-documents", daemon=True
+            target=self._run, args=(name, read, future), name="pravaha-documents", daemon=True
         ).start()
         return future
 
-    def _run(self, path: Path, future: "Future[FileText]") -> None:
+    def _run(self, name: str, read: Callable[[], FileText], future: "Future[FileText]") -> None:
         try:
             with self._turn:
                 if future.set_running_or_notify_cancel():
-                    self._finish(path, future)
+                    self._finish(name, read, future)
                 with self._lock:
                     last = self._waiting == 1
                 if last and self._parser is not None:
@@ -105,21 +119,19 @@ class DocumentReader:
             with self._lock:
                 self._waiting -= 1
 
-    def _finish(self, path: Path, future: "Future[FileText]") -> None:
+    def _finish(self, name: str, read: Callable[[], FileText], future: "Future[FileText]") -> None:
         try:
-            future.set_result(self._read(path))
+            future.set_result(read())
         except Unreadable as error:
             reason = str(error)
             future.set_exception(
-                InvalidRequest(f"{path.name} can't be attached: {reason[:1].lower()}{reason[1:]}")
+                InvalidRequest(f"{name} can't be attached: {reason[:1].lower()}{reason[1:]}")
             )
         except Exception as error:
             future.set_exception(error)
 
     def _read(self, path: Path) -> FileText:
-        from engine.retrieval.parsing.file_type import detect_type
         from engine.retrieval.parsing.regular_file import read_regular_file
-        from engine.retrieval.parsing.text_encoding import decode_text
 
         try:
             status = path.stat()
@@ -130,26 +142,37 @@ class DocumentReader:
         known = self._kept.get(key)
         if known is not None:
             return known
-        data = read_regular_file(path, _LIMITS.file_bytes)
+        return self._parsed(key, path.name, read_regular_file(path, _LIMITS.file_bytes))
+
+    def _read_data(self, name: str, data: bytes) -> FileText:
+        if len(data) > _LIMITS.file_bytes:
+            raise Unreadable(f"It has more than {_LIMITS.file_bytes // MIB} MiB.")
+        key = (name, sha256(data).digest())
+        return self._kept.get(key) or self._parsed(key, name, data)
+
+    def _parsed(self, key: tuple[object, ...], name: str, data: bytes) -> FileText:
+        from engine.retrieval.parsing.file_type import detect_type
+        from engine.retrieval.parsing.text_encoding import decode_text
+
         if not data.strip():
             raise Unreadable("It is empty.")
-        kind = detect_type(path.name, data).format
+        kind = detect_type(name, data).format
         if kind in _AS_THEY_ARE:
             if len(data) > MAX_TEXT_BYTES:
                 raise Unreadable(f"It is a text of more than {MAX_TEXT_BYTES // MIB} MiB.")
             decoded = decode_text(data)
-            found = FileText(path.name, decoded.text, notes=decoded.notes)
+            found = FileText(name, decoded.text, notes=decoded.notes)
         else:
             if self._parser is None:
                 self._parser = self._new_parser()
-            parsed = self._parser.parse_bytes(path.name, data)
-            found = FileText(path.name, parsed.text, len(parsed.pages), parsed.notes)
+            parsed = self._parser.parse_bytes(name, data)
+            found = FileText(name, parsed.text, len(parsed.pages), parsed.notes)
         if not found.text.strip():
             raise Unreadable("It is empty.")
         self._keep(key, found)
         return found
 
-    def _keep(self, key: tuple[Path, int, int], found: FileText) -> None:
+    def _keep(self, key: tuple[object, ...], found: FileText) -> None:
         self._kept[key] = found
         self._kept_chars += len(found.text)
         while self._kept_chars > _MAX_KEPT_CHARS and len(self._kept) > 1:

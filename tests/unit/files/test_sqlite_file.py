@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from engine.files.sqlite_file import create_sqlite_file, open_sqlite_file
+from engine.files.sqlite_file import create_sqlite_file, open_sqlite_file, transaction
 from tests.fakes.undurable_disk import durable_connect
 
 
@@ -73,3 +73,22 @@ def test_a_name_with_signs_of_a_url_is_a_name(tmp_path):
     path = tmp_path / "100%?a=b#c.db"
     create_sqlite_file(path).close()
     assert path.exists()
+
+
+def test_a_transaction_is_undone_by_an_exception_and_a_nested_one_joins_it(tmp_path):
+    db = create_sqlite_file(tmp_path / "a.db")
+    db.execute("CREATE TABLE t (x)")
+    with transaction(db) as outer, transaction(outer) as inner:
+        inner.execute("INSERT INTO t VALUES (1)")
+
+    def fails():
+        with transaction(db):
+            with transaction(db):
+                db.execute("INSERT INTO t VALUES (2)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert db.execute("SELECT x FROM t").fetchall() == [(1,)]
+    assert not db.in_transaction
+    db.close()

@@ -322,6 +322,25 @@ def test_a_reload_that_fails_leaves_the_old_engine_in_place(toys):
         assert len(answer(old).token_ids) == 4
 
 
+def test_a_reload_starts_no_engine_once_all_is_closed(toys, monkeypatch):
+    with running(toys.served("first", "second")) as models:
+        use(models, "second")
+        make, made = models._make_engine, []
+        closing = threading.Thread(target=models.close)
+
+        def while_closing(*given):
+            made.append(make(*given))
+            closing.start()
+            wait_until(lambda: models._closed)
+            return made[0]
+
+        monkeypatch.setattr(models, "_make_engine", while_closing)
+        with pytest.raises(EngineUnavailable, match="shut"):
+            models.reload("second").finished.result(PATIENCE_S)
+        closing.join(PATIENCE_S)
+        assert not made[0].started
+
+
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_a_reload_without_room_for_both_lets_requests_wait(tmp_path, name):
     """The primary model, whose engine others hold; and one that does not fit beside itself."""
