@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.api.tools import Tool
-from engine.grammar.length_bounds import MAX_STRING
 from engine.text.control_tokens import ControlTokens
 from engine.text.tool_calls.argument_types import STRING, kinds_of
 from engine.text.tool_calls.form import CallForm
@@ -16,7 +15,7 @@ from engine.text.tool_calls.form import CallForm
 _STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """JSON on one line, as chat templates write the calls of the history: fewer tokens than any other."""
 _DEFINITIONS = ("$defs", "definitions")
-_ANY_TEXT = f"/(.|\\n){{0,{MAX_STRING}}}/"
+_ANY_TEXT = r"/(.|\n)*/"
 
 
 class CallRules:

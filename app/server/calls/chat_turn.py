@@ -6,13 +6,14 @@ request, begins a turn and formats what the turn yields.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.call_check import CallCheck
 from app.server.calls.call_plan import CallPlanner, call_planner
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_form import chat_form
@@ -132,6 +133,7 @@ class ChatTurn:
             if self.record is not None:
                 self.record.add(choice, parts, output, end)
             answered.append(AnsweredChoice(parts, end, output))
+        request.state.invalid_arguments = _invalid_arguments(answered)
         return answered
 
     @property
@@ -160,12 +162,16 @@ class ChatTurn:
 
     def _new_choice(self) -> ChatChoice:
         parser = self._parser()
+        check = None
+        if self._tools is not None and self._tools.callable:
+            check = CallCheck(self._tools.callable)
         if self._reasoning is None:
-            return ChatChoice(parser, self._cited())
+            return ChatChoice(parser, self._cited(), check=check)
         return ChatChoice(
             self._reasoning.parser(parser),
             self._cited(),
             self._reasoning.tokens(),
+            check,
             shows_reasoning=self.body.reasoning_is_shown,
         )
 
@@ -180,6 +186,12 @@ class ChatTurn:
         # The text must be that of the ids, or match the grammar that the request has given.
         keeps_text = bool(self.body.return_token_ids) or grammar_of(self.body) is not None
         return CitedChoice(self._sources, self.model, keeps_text=keeps_text)
+
+
+def _invalid_arguments(answered: Sequence[AnsweredChoice]) -> str:
+    """The value of the header that names the tools whose arguments are not valid; empty for none."""
+    calls = [call for one in answered for call in one.end.fields.get("invalid_tool_calls", ())]
+    return header_value(sorted({call["name"] for call in calls}))
 
 
 def _not_found_end() -> ChoiceEnd:
