@@ -271,7 +271,7 @@ class HttpClient:
 
     def call_form(self) -> CallForm:
         """See `EngineClient.call_form`."""
-        return form_of_template(self._tokenizer.chat_template)
+        return form_of_template(self._tokenizer.tool_template)
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

@@ -170,7 +170,7 @@ class InProcessClient:
 
     def call_form(self) -> CallForm:
         """See `EngineClient.call_form`."""
-        return form_of_template(self._engine.tokenizer.chat_template)
+        return form_of_template(self._engine.tokenizer.tool_template)
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

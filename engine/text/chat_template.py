@@ -60,6 +60,7 @@ class ChatTemplate:
         source: its Jinja source.
         is_fallback: whether the model has no template and this is ChatML.
         tokens: texts of special tokens by template variable.
+        for_tools: a template of its own for conversations with tools, which some models have; None for none.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ChatTemplate:
         source: str | None,
         *,
         tokens: Mapping[str, str],
+        tool_use: str | None = None,
         sandbox: TemplateSandbox | None = None,
     ) -> None:
         """Use `source`; errors in it are raised by `render`.
@@ -74,6 +76,8 @@ class ChatTemplate:
         Args:
             source: Jinja source; None, and one without any text, takes ChatML.
             tokens: texts of special tokens by template variable, such as `bos_token`.
+            tool_use: source of the template for conversations with tools; None, or one without any text, takes
+                the same one for all.
             sandbox: the environment to run it in; None creates one.
         """
         if source is not None and not source.strip():
@@ -81,6 +85,9 @@ class ChatTemplate:
         self.is_fallback = source is None
         self.source = CHATML if source is None else source
         self.tokens = dict(tokens)
+        self.for_tools: ChatTemplate | None = None
+        if tool_use is not None and tool_use.strip():
+            self.for_tools = ChatTemplate(tool_use, tokens=tokens, sandbox=sandbox)
         self._sandbox = sandbox
 
     def render(
@@ -99,11 +106,21 @@ class ChatTemplate:
         each has a message of its own; if it rejects several messages of a role in a row, they are rendered
         as one.
 
+        A model with a template of its own for tools gets that one if there are tools, calls or results.
+
         Of `variables` the template gets those that do not stand in place of its own.
 
         Raises:
             InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
         """
+        if self.for_tools is not None and (tools or uses_tools(messages)):
+            return self.for_tools.render(
+                messages,
+                add_generation_prompt=add_generation_prompt,
+                tools=tools,
+                variables=variables,
+                budget=budget,
+            )
         if uses_tools(messages) and not self.renders_tools:
             try:
                 messages = as_plain_messages(messages)

@@ -137,4 +137,4 @@ def turn_tools(
 def call_form(context: ServerContext, model: LoadedModel) -> CallForm:
     """The form in which a model writes calls: the one of the settings, else that of its template."""
     chosen = FORMS.get(context.config.tool_call_form)
-    return form_of_template(model.tokenizer.chat_template) if chosen is None else chosen
+    return form_of_template(model.tokenizer.tool_template) if chosen is None else chosen

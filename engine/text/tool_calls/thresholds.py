@@ -60,7 +60,7 @@ def call_thresholds(info: ModelInfo, tokenizer: Tokenizer) -> CallThresholds | N
 
 def thresholds_key(info: ModelInfo, tokenizer: Tokenizer) -> str:
     """Identifies a model in the table whatever its name and the format of its weights."""
-    parts = (info.architecture, info.parameters, info.vocab_size, tokenizer.chat_template)
+    parts = (info.architecture, info.parameters, info.vocab_size, tokenizer.tool_template)
     return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
 

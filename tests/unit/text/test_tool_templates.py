@@ -101,6 +101,16 @@ def test_calls_of_one_message_are_divided_where_the_template_takes_one():
     assert sorted(order, key=text.rindex) == order
 
 
+def test_a_template_for_tools_is_used_where_there_are_tools_calls_or_results():
+    both = ChatTemplate("{{ 'plain' }}", tokens=TOKENS, tool_use=QWEN)
+    only = template(QWEN)
+    assert both.render([USER]) == "plain"
+    assert both.render([USER], tools=OFFERED) == only.render([USER], tools=OFFERED)
+    history = [USER, CALLS, *RESULTS]
+    assert both.render(history) == only.render(history)
+    assert ChatTemplate("x", tokens=TOKENS, tool_use=" ").render([USER], tools=OFFERED) != "plain"
+
+
 def test_ids_are_short_where_the_template_demands_it():
     strict = template(MISTRAL)
     assert strict.demands_short_ids
