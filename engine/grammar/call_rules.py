@@ -4,6 +4,7 @@ Each schema is a JSON document of its own in its rule, so `#/$defs/X` leads to t
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ class CallRules:
         match self._form.arguments:
             case "json":
                 yield f"{rule}: {_json(tool.parameters)}"
-            case "xml" | "keyed":
+            case "tagged":
                 yield from self._tagged(rule, tool)
             case "python":
                 yield from self._separated(rule, tool, "=", ", ")
@@ -74,9 +75,7 @@ class CallRules:
 
     def _tagged(self, rule: str, tool: Tool) -> Iterator[str]:
         """A tag for each argument, those that may be left out with a question mark."""
-        begin, end = "<parameter={}>\n", "\n</parameter>\n"
-        if self._form.arguments == "keyed":
-            begin, end = "\n<arg_key>{}</arg_key>\n<arg_value>", "</arg_value>"
+        begin, end = self._form.tags
         members = list(_members(tool))
         names = [
             f"{rule}_{number}" + ("" if required else "?")
@@ -84,14 +83,26 @@ class CallRules:
         ]
         yield f"{rule}: " + (" ".join(names) or '""')
         for number, (key, schema, _) in enumerate(members):
-            yield f"{rule}_{number}: {self._text(begin.format(key))} {rule}_{number}_value"
-            if kinds_of(tool, key) != STRING:
+            is_text = kinds_of(tool, key) == STRING
+            before = begin.replace("KEY", key).replace("IS_TEXT", str(is_text).lower())
+            yield f"{rule}_{number}: {self._text(before)} {rule}_{number}_value"
+            if not is_text:
                 yield f"{rule}_{number}_value: {_json(schema)} {self._text(end)}"
             elif choices := _choices(schema):
                 texts = " | ".join(self._text(one) for one in choices)
                 yield f"{rule}_{number}_value: ({texts}) {self._text(end)}"
             else:
-                yield f"{rule}_{number}_value[suffix={json.dumps(end)}]: {_ANY_TEXT}"
+                yield from self._text_before(f"{rule}_{number}_value", end)
+
+    def _text_before(self, rule: str, end: str) -> Iterator[str]:
+        """Any text, up to its end."""
+        plain, control = next(iter(self._controls.split(end)))
+        if not control:
+            yield f"{rule}[suffix={json.dumps(end)}]: {_ANY_TEXT}"
+            return
+        # No text has a control token, so it ends there; the text before that is read with it.
+        before = re.escape(plain).replace("/", "\\/")
+        yield f"{rule}: /(.|\\n)*{before}/ {self._text(end.removeprefix(plain))}"
 
     def _separated(self, rule: str, tool: Tool, between: str, comma: str) -> Iterator[str]:
         """Members with commas between them; `rule_N` are those from the N-th on, the first written or not."""

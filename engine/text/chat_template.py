@@ -28,6 +28,8 @@ from engine.text.tool_messages import (
     is_probe_of_two_complete,
     nested_too_deep,
     uses_tools,
+    with_argument_texts,
+    with_numbered_ids,
     with_offer,
     with_short_ids,
     with_single_calls,
@@ -131,6 +133,7 @@ class ChatTemplate:
                 messages = with_short_ids(messages)
             if not self.renders_several_calls:
                 messages = with_single_calls(messages)
+            messages = self._with_readable_calls(messages)
         if tools and not self.renders_offers:
             messages, tools = with_offer(messages, tools), ()
         form = self._in_form(messages)
@@ -227,24 +230,43 @@ class ChatTemplate:
     @cached_property
     def demands_short_ids(self) -> bool:
         """Whether the template renders calls with ids of nine letters and digits only, as Mistral's do."""
-        try:
-            return not is_probe_complete(self._render(self._in_form(LONG_ID_PROBE), True, None))
-        except InvalidRequest:
-            return self.renders_tools
+        return self.renders_tools and not self._renders_probe(
+            self._with_readable_calls(LONG_ID_PROBE)
+        )
 
     @cached_property
     def renders_several_calls(self) -> bool:
         """Whether the template renders all calls of a message."""
+        probe = self._with_readable_calls(PROBE_OF_TWO)
         try:
-            return is_probe_of_two_complete(self._render(self._in_form(PROBE_OF_TWO), True, None))
+            return is_probe_of_two_complete(self._render(self._in_form(probe), True, None))
         except InvalidRequest:
             return False
 
     @cached_property
     def renders_tools(self) -> bool:
         """Whether the template renders tool calls and their results."""
+        return self._renders_probe(PROBE) or self._reads_argument_texts or self._reads_numbered_ids
+
+    @cached_property
+    def _reads_argument_texts(self) -> bool:
+        """Whether it renders arguments as JSON text only, as DeepSeek's do."""
+        return not self._renders_probe(PROBE) and self._renders_probe(with_argument_texts(PROBE))
+
+    @cached_property
+    def _reads_numbered_ids(self) -> bool:
+        """Whether it finds a tool's name only in the ids of its calls, as Kimi's do."""
+        return not self._renders_probe(PROBE) and self._renders_probe(with_numbered_ids(PROBE))
+
+    def _with_readable_calls(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        """The messages with their calls as the template reads them."""
+        if self._reads_argument_texts:
+            return with_argument_texts(messages)
+        return with_numbered_ids(messages) if self._reads_numbered_ids else messages
+
+    def _renders_probe(self, probe: Sequence[ChatMessage]) -> bool:
         try:
-            return is_probe_complete(self._render(self._in_form(PROBE), True, None))
+            return is_probe_complete(self._render(self._in_form(probe), True, None))
         except InvalidRequest:
             return False
 
