@@ -78,8 +78,8 @@ class ChatTemplate:
         Args:
             source: Jinja source; None, and one without any text, takes ChatML.
             tokens: texts of special tokens by template variable, such as `bos_token`.
-            tool_use: source of the template for conversations with tools; None, or one without any text, takes
-                the same one for all.
+            tool_use: source of the template for conversations with tools; None, and one without any text,
+                takes the same one for all.
             sandbox: the environment to run it in; None creates one.
         """
         if source is not None and not source.strip():

@@ -39,6 +39,7 @@ from engine.api.answer_parts import AnswerText
 from engine.api.request import RequestOutput, SamplingParams, TokenBatch
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
 from engine.text.answer_parser import AnswerParser, PlainText
+from engine.text.tool_calls.forms.harmony import HARMONY
 
 
 class ChatTurn:
@@ -178,7 +179,9 @@ class ChatTurn:
     def _parser(self) -> AnswerParser:
         if self._planner is not None:
             return self._planner.parser()
-        return PlainText() if self._tools is None else self._tools.parser()
+        if self._tools is not None:
+            return self._tools.parser()
+        return PlainText() if self._reasoning is None else self._reasoning.plain_parser()
 
     def _cited(self) -> CitedChoice | None:
         if self._sources is None:
@@ -239,6 +242,9 @@ async def begin_turn(
     request.state.guardrails = guard.header
     chat, ids = prompt.chat, prompt.ids
     reasoning = chat_reasoning(body, model, chat)
+    if reasoning is not None and reasoning.markers.is_message and tools is not None:
+        # A form that was chosen for a model of this kind does not divide its messages.
+        reasoning = reasoning if tools.form is HARMONY else None
     planner = None
     if tools is not None and not chat.continued_tokens and sources is None:
         planner = call_planner(body, model, tools, form, ids)

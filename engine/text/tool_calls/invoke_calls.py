@@ -1,7 +1,7 @@
 """Calls as `<invoke name="f"><parameter name="x">1</parameter></invoke>`: of MiniMax M2 and DeepSeek V3.2.
 
-A value has no quotes and stands between its tags as it is. DeepSeek's tags begin with a token of their own and
-say whether a value is a text (`string="true"`) or JSON; without that its type is that of the schema.
+A value has no quotes and stands between its tags as it is. DeepSeek's tags begin with a token of their own
+and say whether a value is a text (`string="true"`) or JSON; without that its type is that of the schema.
 """
 
 import re
