@@ -120,7 +120,7 @@ class Asked:
 
     def __init__(self, engine: AsyncPravahaEngine) -> None:
         self._engine = engine
-        form = form_of_template(engine.tokenizer.chat_template)
+        form = form_of_template(engine.tokenizer.tool_template)
         self._decider = CallDecider(engine.tokenizer, form, UNSET)
 
     def records(self, turns: Sequence[Turn]) -> list[Record]:

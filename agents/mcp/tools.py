@@ -34,7 +34,8 @@ class McpArguments(RootModel[dict[str, Any]]):
     @classmethod
     def _check(cls, value: Any) -> Any:
         if isinstance(value, Mapping):
-            from agents.mcp.schema import check_arguments  # needed for calls only
+            # needed for calls only
+            from engine.text.tool_calls.argument_check import check_arguments
 
             check_arguments(cls.schema_of_server, value)
         return value

@@ -15,9 +15,9 @@ class ClientTokenizer:
         self._client = client
 
     @property
-    def chat_template(self) -> str:
+    def tool_template(self) -> str:
         """See `ChatTokenizer`."""
-        return self._client.chat_template()
+        return self._client.tool_template()
 
     @property
     def control_tokens(self) -> ControlTokens:

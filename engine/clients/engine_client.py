@@ -264,8 +264,8 @@ class EngineClient(Protocol):
         """
         ...
 
-    def chat_template(self) -> str:
-        """The source of the model's chat template; empty if there is none."""
+    def tool_template(self) -> str:
+        """The source of the chat template that the model has for tools; empty if there is none."""
         ...
 
     def place_images(

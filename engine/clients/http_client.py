@@ -267,9 +267,9 @@ class HttpClient:
             messages, add_generation_prompt=add_generation_prompt, tools=tools
         )
 
-    def chat_template(self) -> str:
+    def tool_template(self) -> str:
         """See `EngineClient`; no round trip."""
-        return self._tokenizer.chat_template
+        return self._tokenizer.tool_template
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

@@ -166,9 +166,9 @@ class InProcessClient:
             messages, add_generation_prompt=add_generation_prompt, tools=tools
         )
 
-    def chat_template(self) -> str:
-        """The source of the chat template."""
-        return self._engine.tokenizer.chat_template
+    def tool_template(self) -> str:
+        """The source of the chat template that the model has for tools."""
+        return self._engine.tokenizer.tool_template
 
     def place_images(
         self, prompt_ids: Sequence[int], images: Sequence[Image]

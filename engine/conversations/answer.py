@@ -309,7 +309,7 @@ class Answer:
 
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
-        shown = self._show(text, finished=True)
+        shown = self._show(text, finished=True, cut=finish == FinishReason.LENGTH.value)
         if self._calls is not None:
             text = self._calls.text.strip()
             in_words = self.tools is not None and self.tools.in_words
@@ -327,11 +327,11 @@ class Answer:
         node = self._node
         return NodeDelta(node.id, text, node.status, node.finish, node.error)
 
-    def _show(self, text: str, *, finished: bool = False) -> str:
+    def _show(self, text: str, *, finished: bool = False, cut: bool = False) -> str:
         """The text that can be shown after this one."""
         if self._calls is not None:
             self._begin_showing()
-            text = self._calls.feed(text, finished=finished)
+            text = self._calls.feed(text, finished=finished, cut=cut)
         shown = self._check.feed(text)
         if finished:
             shown += self._check.finish()

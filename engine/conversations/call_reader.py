@@ -28,11 +28,18 @@ class CallReader:
             for index, one in self._begun.items()
         ]
 
-    def feed(self, text: str, *, finished: bool = False) -> str:
-        """The text that is shown after this piece; `finished` brings what was held back."""
+    def feed(self, text: str, *, finished: bool = False, cut: bool = False) -> str:
+        """The text that is shown after this piece.
+
+        Args:
+            text: the piece.
+            finished: whether it is the last one, which brings what was held back.
+            cut: whether a limit ended the answer: the arguments of a call stay incomplete, so that no half of
+                one is executed.
+        """
         shown = self._read(self._parser.feed(text))
         if finished:
-            shown += self._read(self._parser.finish())
+            shown += self._read(self._parser.finish(cut=cut))
         self.text += shown
         return shown
 

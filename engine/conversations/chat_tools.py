@@ -84,7 +84,7 @@ class ToolUse:
         """The tools of the next answer; None if none can be offered."""
         if not self.tools:
             return None
-        form = chosen_form(self._form, tokenizer.chat_template)
+        form = chosen_form(self._form, tokenizer.tool_template)
         return TurnTools(self.tools, ToolChoice(), form, tokenizer, self._decision)
 
     def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":

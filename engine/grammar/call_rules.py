@@ -4,11 +4,11 @@ Each schema is a JSON document of its own in its rule, so `#/$defs/X` leads to t
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.api.tools import Tool
-from engine.grammar.length_bounds import MAX_STRING
 from engine.text.control_tokens import ControlTokens
 from engine.text.tool_calls.argument_types import STRING, kinds_of
 from engine.text.tool_calls.form import CallForm
@@ -16,7 +16,7 @@ from engine.text.tool_calls.form import CallForm
 _STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """JSON on one line, as chat templates write the calls of the history: fewer tokens than any other."""
 _DEFINITIONS = ("$defs", "definitions")
-_ANY_TEXT = f"/(.|\\n){{0,{MAX_STRING}}}/"
+_ANY_TEXT = r"/(.|\n)*/"
 
 
 class CallRules:
@@ -65,7 +65,7 @@ class CallRules:
         match self._form.arguments:
             case "json":
                 yield f"{rule}: {_json(tool.parameters)}"
-            case "xml" | "keyed":
+            case "tagged":
                 yield from self._tagged(rule, tool)
             case "python":
                 yield from self._separated(rule, tool, "=", ", ")
@@ -75,9 +75,7 @@ class CallRules:
 
     def _tagged(self, rule: str, tool: Tool) -> Iterator[str]:
         """A tag for each argument, those that may be left out with a question mark."""
-        begin, end = "<parameter={}>\n", "\n</parameter>\n"
-        if self._form.arguments == "keyed":
-            begin, end = "\n<arg_key>{}</arg_key>\n<arg_value>", "</arg_value>"
+        begin, end = self._form.tags
         members = list(_members(tool))
         names = [
             f"{rule}_{number}" + ("" if required else "?")
@@ -85,14 +83,26 @@ class CallRules:
         ]
         yield f"{rule}: " + (" ".join(names) or '""')
         for number, (key, schema, _) in enumerate(members):
-            yield f"{rule}_{number}: {self._text(begin.format(key))} {rule}_{number}_value"
-            if kinds_of(tool, key) != STRING:
+            is_text = kinds_of(tool, key) == STRING
+            before = begin.replace("KEY", key).replace("IS_TEXT", str(is_text).lower())
+            yield f"{rule}_{number}: {self._text(before)} {rule}_{number}_value"
+            if not is_text:
                 yield f"{rule}_{number}_value: {_json(schema)} {self._text(end)}"
             elif choices := _choices(schema):
                 texts = " | ".join(self._text(one) for one in choices)
                 yield f"{rule}_{number}_value: ({texts}) {self._text(end)}"
             else:
-                yield f"{rule}_{number}_value[suffix={json.dumps(end)}]: {_ANY_TEXT}"
+                yield from self._text_before(f"{rule}_{number}_value", end)
+
+    def _text_before(self, rule: str, end: str) -> Iterator[str]:
+        """Any text, up to its end."""
+        plain, control = next(iter(self._controls.split(end)))
+        if not control:
+            yield f"{rule}[suffix={json.dumps(end)}]: {_ANY_TEXT}"
+            return
+        # No text has a control token, so it ends there; the text before that is read with it.
+        before = re.escape(plain).replace("/", "\\/")
+        yield f"{rule}: /(.|\\n)*{before}/ {self._text(end.removeprefix(plain))}"
 
     def _separated(self, rule: str, tool: Tool, between: str, comma: str) -> Iterator[str]:
         """Members with commas between them; `rule_N` are those from the N-th on, the first written or not."""

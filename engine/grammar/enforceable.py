@@ -21,9 +21,9 @@ _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if", "dependentSchemas"})
 """Keywords whose schemas apply to the same value."""
 _MAX_REFERENCES = 16
-MAX_LENGTH = 8_192
-"""The longest length of a string that is enforced: counting takes two lexer states a character, of the 20,000
-that a matcher may have."""
+MAX_LENGTH = 2_048
+"""The longest length of a string that is enforced: counting takes five to ten lexer states a character, of
+the 40,000 that a matcher may have, and makes a token twenty times as costly."""
 
 _NOT_ENFORCED = (
     "not", "if", "then", "else", "contains", "minContains", "maxContains", "uniqueItems",

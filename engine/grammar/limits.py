@@ -37,12 +37,12 @@ PARSER_LIMITS: dict[str, Any] = {
     "initial_lexer_fuel": 1_000_000,
     "step_lexer_fuel": 100_000,  # about 7 ms
     "step_max_items": 10_000,  # about 1 ms; up to 10 ms with many forced tokens
-    "max_lexer_states": 20_000,  # 1–2 kB each
+    "max_lexer_states": 40_000,  # 0.6 kB each; up to 10 for a character that is counted
     "max_grammar_size": 200_000,
     "verbose_errors": False,  # verbose errors contain the parser's state
 }
 CALL_LEXER_STATES = 100_000
-"""For calls of tools: an argument may be a whole file (`length_bounds`). 50 MB if all are used."""
+"""For calls of tools, whose schemas may count several strings. 60 MB if all are used."""
 
 
 def parser_limits(kind: GrammarKind) -> "LLParserLimits":

@@ -2,7 +2,7 @@
 
 So `#/$defs/X` leads to the tool's own definitions, whatever the other tools define. What of a schema cannot
 be enforced is left out for its tool alone. Beyond their schemas, arguments have no properties that the tool
-does not declare, unless it says `additionalProperties` itself, and unbounded strings and arrays have a limit.
+does not declare, unless it says `additionalProperties` itself, and unbounded arrays and integers have limits.
 """
 
 from collections.abc import Callable, Iterator, Mapping

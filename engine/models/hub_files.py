@@ -29,6 +29,8 @@ _DIRECTORY_FILES = (
     "model.safetensors.index.json",
     "model-?????-of-?????.safetensors",
 )
+TOOL_TEMPLATE_FILE = "additional_chat_templates/tool_use.jinja"
+"""Where transformers saves a chat template of its own for conversations with tools."""
 _MAX_LISTED = 30
 """File names in a sentence; a repository with each usual quantization has about 25."""
 
@@ -102,6 +104,8 @@ def _is_projector(path: str) -> bool:
 
 
 def _is_of_directory(file: RemoteFile) -> bool:
+    if file.path == TOOL_TEMPLATE_FILE:
+        return True
     return "/" not in file.path and any(
         fnmatch.fnmatchcase(file.path, pattern) for pattern in _DIRECTORY_FILES
     )

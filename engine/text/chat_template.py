@@ -28,6 +28,8 @@ from engine.text.tool_messages import (
     is_probe_of_two_complete,
     nested_too_deep,
     uses_tools,
+    with_argument_texts,
+    with_numbered_ids,
     with_offer,
     with_short_ids,
     with_single_calls,
@@ -60,6 +62,7 @@ class ChatTemplate:
         source: its Jinja source.
         is_fallback: whether the model has no template and this is ChatML.
         tokens: texts of special tokens by template variable.
+        for_tools: a template of its own for conversations with tools, which some models have; None for none.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class ChatTemplate:
         source: str | None,
         *,
         tokens: Mapping[str, str],
+        tool_use: str | None = None,
         sandbox: TemplateSandbox | None = None,
     ) -> None:
         """Use `source`; errors in it are raised by `render`.
@@ -74,6 +78,8 @@ class ChatTemplate:
         Args:
             source: Jinja source; None, and one without any text, takes ChatML.
             tokens: texts of special tokens by template variable, such as `bos_token`.
+            tool_use: source of the template for conversations with tools; None, and one without any text,
+                takes the same one for all.
             sandbox: the environment to run it in; None creates one.
         """
         if source is not None and not source.strip():
@@ -81,6 +87,9 @@ class ChatTemplate:
         self.is_fallback = source is None
         self.source = CHATML if source is None else source
         self.tokens = dict(tokens)
+        self.for_tools: ChatTemplate | None = None
+        if tool_use is not None and tool_use.strip():
+            self.for_tools = ChatTemplate(tool_use, tokens=tokens, sandbox=sandbox)
         self._sandbox = sandbox
 
     def render(
@@ -99,11 +108,21 @@ class ChatTemplate:
         each has a message of its own; if it rejects several messages of a role in a row, they are rendered
         as one.
 
+        A model with a template of its own for tools gets that one if there are tools, calls or results.
+
         Of `variables` the template gets those that do not stand in place of its own.
 
         Raises:
             InvalidRequest: the template rejects the messages, fails, or exceeds a limit.
         """
+        if self.for_tools is not None and (tools or uses_tools(messages)):
+            return self.for_tools.render(
+                messages,
+                add_generation_prompt=add_generation_prompt,
+                tools=tools,
+                variables=variables,
+                budget=budget,
+            )
         if uses_tools(messages) and not self.renders_tools:
             try:
                 messages = as_plain_messages(messages)
@@ -114,6 +133,7 @@ class ChatTemplate:
                 messages = with_short_ids(messages)
             if not self.renders_several_calls:
                 messages = with_single_calls(messages)
+            messages = self._with_readable_calls(messages)
         if tools and not self.renders_offers:
             messages, tools = with_offer(messages, tools), ()
         form = self._in_form(messages)
@@ -210,24 +230,43 @@ class ChatTemplate:
     @cached_property
     def demands_short_ids(self) -> bool:
         """Whether the template renders calls with ids of nine letters and digits only, as Mistral's do."""
-        try:
-            return not is_probe_complete(self._render(self._in_form(LONG_ID_PROBE), True, None))
-        except InvalidRequest:
-            return self.renders_tools
+        return self.renders_tools and not self._renders_probe(
+            self._with_readable_calls(LONG_ID_PROBE)
+        )
 
     @cached_property
     def renders_several_calls(self) -> bool:
         """Whether the template renders all calls of a message."""
+        probe = self._with_readable_calls(PROBE_OF_TWO)
         try:
-            return is_probe_of_two_complete(self._render(self._in_form(PROBE_OF_TWO), True, None))
+            return is_probe_of_two_complete(self._render(self._in_form(probe), True, None))
         except InvalidRequest:
             return False
 
     @cached_property
     def renders_tools(self) -> bool:
         """Whether the template renders tool calls and their results."""
+        return self._renders_probe(PROBE) or self._reads_argument_texts or self._reads_numbered_ids
+
+    @cached_property
+    def _reads_argument_texts(self) -> bool:
+        """Whether it renders arguments as JSON text only, as DeepSeek's do."""
+        return not self._renders_probe(PROBE) and self._renders_probe(with_argument_texts(PROBE))
+
+    @cached_property
+    def _reads_numbered_ids(self) -> bool:
+        """Whether it finds a tool's name only in the ids of its calls, as Kimi's do."""
+        return not self._renders_probe(PROBE) and self._renders_probe(with_numbered_ids(PROBE))
+
+    def _with_readable_calls(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        """The messages with their calls as the template reads them."""
+        if self._reads_argument_texts:
+            return with_argument_texts(messages)
+        return with_numbered_ids(messages) if self._reads_numbered_ids else messages
+
+    def _renders_probe(self, probe: Sequence[ChatMessage]) -> bool:
         try:
-            return is_probe_complete(self._render(self._in_form(PROBE), True, None))
+            return is_probe_complete(self._render(self._in_form(probe), True, None))
         except InvalidRequest:
             return False
 

@@ -11,8 +11,8 @@ class ChatTokenizer(Protocol):
     """A tokenizer with its chat template: a `Tokenizer`, or that of an `EngineClient`."""
 
     @property
-    def chat_template(self) -> str:
-        """The source of the chat template; empty if there is none."""
+    def tool_template(self) -> str:
+        """The source of the chat template that is applied where there are tools; empty if there is none."""
         ...
 
     @property

@@ -83,6 +83,7 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
     declared = [token_id for key in _END_KEYS for token_id in special_ids.all(key)]
     special = _add_tokens(encoder, pieces, types, declared)
     template = fields.optional_text("tokenizer.chat_template")
+    tool_use = fields.optional_text("tokenizer.chat_template.tool_use")
     named = {name: special_ids.first(f"{key}_token_id") for name, key in _NAMED.items()}
     bos_id = named["bos"]
     infill = {key: one for key in DECLARED_KEYS if (one := special_ids.first(key)) is not None}
@@ -96,8 +97,8 @@ def read_tokenizer(metadata: Mapping[str, object], *, source: str, vocab_size: i
         eos_ids=end_ids(declared, special, template),
         add_bos=bos_id is not None and fields.flag(_PREFIX + "add_bos_token", default=adds_bos),
         strip_leading_space=adds_space,
-        chat_template=ChatTemplate(template, tokens=texts),
-        fingerprint=_fingerprint(fields, pieces, types, template),
+        chat_template=ChatTemplate(template, tokens=texts, tool_use=tool_use),
+        fingerprint=_fingerprint(fields, pieces, types, (template or "") + (tool_use or "")),
         notes=special_ids.notes + ([without_rows(surplus, vocab_size)] if surplus else []),
         infill=find_infill_tokens(encoder.token_to_id, infill),
     )
@@ -195,7 +196,7 @@ def _add_tokens(
 
 
 def _fingerprint(
-    fields: Fields, pieces: Sequence[str], types: Sequence[int], template: str | None
+    fields: Fields, pieces: Sequence[str], types: Sequence[int], templates: str
 ) -> str:
     """SHA-256 of everything that determines the mapping between text and ids."""
     digest = hashlib.sha256()
@@ -204,7 +205,7 @@ def _fingerprint(
         fields.text(_PREFIX + "pre", default=""),
         "\n".join(pieces),
         ",".join(map(str, types)),
-        template or "",
+        templates,
     ]
     if _PREFIX + "merges" in fields:
         parts.append("\n".join(fields.texts(_PREFIX + "merges")))

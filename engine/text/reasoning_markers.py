@@ -3,29 +3,30 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-_KNOWN = (
-    (
-        "<think>",
-        "</think>",
-    ),  # Qwen3, DeepSeek R1, QwQ, SmolLM3, GLM, MiniMax, Granite 3.2, Phi-4 reasoning
-    ("[THINK]", "[/THINK]"),  # Magistral, Mistral 3
-    ("<seed:think>", "</seed:think>"),  # Seed-OSS
-    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
-    ("<|channel>thought", "<channel|>"),  # Gemma 4
-    ("<reasoning>", "</reasoning>"),
-)
-"""Markers of published families. A template that reasons writes the closing one, at least to leave earlier
-reasoning out."""
 _TAIL_TOKENS = 16
 """A prompt's last tokens, in which a template begins the reasoning, or has ended it."""
+_NEW_PARAGRAPH = "\n\n"
+"""What most models write between their reasoning and the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningMarkers:
-    """The text before and after a model's reasoning."""
+    """The text before and after a model's reasoning.
+
+    Attributes:
+        opening: before it.
+        closing: after it.
+        answer: between the closing marker and the answer.
+        is_message: whether the reasoning is a message of its own, as in Harmony: its closing marker ends
+            other messages too, and more reasoning may follow.
+        tags: around the answer, for models that write some; a tag is left out where it stands.
+    """
 
     opening: str
     closing: str
+    answer: str = _NEW_PARAGRAPH
+    is_message: bool = False
+    tags: tuple[str, str] = ("", "")
 
     def begun_in(self, text: str) -> bool | None:
         """Whether a text that the answer continues reasons at its end.
@@ -33,9 +34,41 @@ class ReasoningMarkers:
         None if it has neither marker: the answer itself may begin to reason.
         """
         opened, closed = text.rfind(self.opening), text.rfind(self.closing)
-        if opened < 0 and closed < 0:
+        if opened < 0 and (closed < 0 or self.is_message):
+            return None
+        if opened < closed and self.is_message:
             return None
         return opened > closed
+
+
+_KNOWN = (
+    # Qwen3, DeepSeek R1 to V3.2, QwQ, SmolLM3, GLM, MiniMax, Kimi, Nemotron, Phi-4 reasoning, Olmo 3 Think; some
+    # write tags around their answers as well: Granite 3.3 and ERNIE 4.5 `<response>`, Hunyuan `<answer>`.
+    ReasoningMarkers("<think>", "</think>"),
+    ReasoningMarkers("[THINK]", "[/THINK]"),  # Magistral, Mistral 3
+    ReasoningMarkers("<seed:think>", "</seed:think>"),  # Seed-OSS
+    ReasoningMarkers("<|START_THINKING|>", "<|END_THINKING|>"),  # Command R7B, Command A
+    ReasoningMarkers("<|channel>thought", "<channel|>"),  # Gemma 4
+    ReasoningMarkers("<reasoning>", "</reasoning>"),
+    ReasoningMarkers("Here is my thought process:", "Here is my response:"),  # Granite 3.2
+    ReasoningMarkers(
+        "Here are my reasoning steps:",
+        "[BEGIN FINAL RESPONSE]",
+        answer="\n",
+        tags=("", "[END FINAL RESPONSE]"),
+    ),  # Apriel
+)
+"""Markers of published families. A template that reasons writes the closing one, at least to leave earlier
+reasoning out."""
+_HARMONY = ReasoningMarkers(
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    answer="<|start|>assistant<|channel|>final<|message|>",
+    is_message=True,
+)
+"""gpt-oss."""
+_HARMONY_SIGN = "<|channel|>"
+_ANSWER_TAGS = (("<response>", "</response>"), ("<answer>", "</answer>"))
 
 
 def markers_of(template: str) -> ReasoningMarkers | None:
@@ -44,9 +77,14 @@ def markers_of(template: str) -> ReasoningMarkers | None:
     Args:
         template: Jinja source.
     """
-    for opening, closing in _KNOWN:
-        if closing in template:
-            return ReasoningMarkers(opening, closing)
+    if _HARMONY_SIGN in template:
+        return _HARMONY
+    for markers in _KNOWN:
+        if markers.closing in template:
+            tags = next((both for both in _ANSWER_TAGS if both[0] in template), markers.tags)
+            return ReasoningMarkers(
+                markers.opening, markers.closing, markers.answer, markers.is_message, tags
+            )
     return None
 
 

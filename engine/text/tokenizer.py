@@ -125,7 +125,11 @@ class Tokenizer:
                 eos_ids=frozenset(fields["eos_ids"]),
                 add_bos=fields["add_bos"],
                 strip_leading_space=fields["strip_leading_space"],
-                chat_template=ChatTemplate(template["source"], tokens=template["tokens"]),
+                chat_template=ChatTemplate(
+                    template["source"],
+                    tokens=template["tokens"],
+                    tool_use=template.get("tool_use"),
+                ),
                 fingerprint=fields["fingerprint"],
                 infill=None if fields.get("infill") is None else _infill(fields["infill"]),
             )
@@ -154,6 +158,9 @@ class Tokenizer:
             "chat_template": {
                 "source": None if self._chat_template.is_fallback else self._chat_template.source,
                 "tokens": dict(self._chat_template.tokens),
+                "tool_use": None
+                if self._chat_template.for_tools is None
+                else self._chat_template.for_tools.source,
             },
             "fingerprint": self.fingerprint,
             "infill": None
@@ -184,10 +191,17 @@ class Tokenizer:
         """The source of the template that `render_chat` applies."""
         return self._chat_template.source
 
+    @property
+    def tool_template(self) -> str:
+        """The source of the template that it applies where there are tools."""
+        return (self._chat_template.for_tools or self._chat_template).source
+
     @cached_property
     def reasoning(self) -> ReasoningMarkers | None:
         """How the model marks its reasoning; None for a model without any."""
-        return None if self._chat_template.is_fallback else markers_of(self._chat_template.source)
+        if self._chat_template.is_fallback:
+            return None
+        return markers_of(self.chat_template) or markers_of(self.tool_template)
 
     def named_token(self, name: str) -> str | None:
         """The text of a special token by its name in chat templates, such as `eos_token`; None without one.

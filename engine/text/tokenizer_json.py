@@ -11,6 +11,7 @@ from engine.api.error_text import first_line
 from engine.api.errors import ModelError
 from engine.files.fields import Fields
 from engine.files.json_file import read_optional_json
+from engine.models.hub_files import TOOL_TEMPLATE_FILE
 from engine.text.chat_template import ChatTemplate
 from engine.text.end_of_turn import end_ids
 from engine.text.infill import find_infill_tokens
@@ -28,7 +29,8 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
 
     Args:
         directory: holds tokenizer.json; tokenizer_config.json, generation_config.json,
-            chat_template.jinja and chat_template.json are read if present.
+            chat_template.jinja, additional_chat_templates/tool_use.jinja and chat_template.json are read if
+            present.
         config: the model's config.json.
         vocab_size: rows of the embedding.
 
@@ -60,7 +62,7 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
     settings = read_optional_json(directory / "tokenizer_config.json")
     if "auto_map" in settings:
         raise ModelError(f"{settings.source} requires custom code (auto_map), which is never run.")
-    template = _template(directory, settings)
+    template, tool_use = _template(directory, settings), _tool_use(directory, settings)
     generation = read_optional_json(directory / "generation_config.json")
     special = {
         token.content: token_id
@@ -85,8 +87,10 @@ def read_tokenizer(directory: Path, config: Fields, *, vocab_size: int) -> Token
         eos_ids=end_ids(declared, special, template),
         add_bos=bos_id is not None and _adds_bos(encoder, settings, bos_id),
         strip_leading_space=strips,
-        chat_template=ChatTemplate(template, tokens=_named_tokens(settings)),
-        fingerprint=hashlib.sha256(raw + (template or "").encode()).hexdigest(),
+        chat_template=ChatTemplate(template, tokens=_named_tokens(settings), tool_use=tool_use),
+        fingerprint=hashlib.sha256(
+            raw + (template or "").encode() + (tool_use or "").encode()
+        ).hexdigest(),
         notes=notes,
         infill=find_infill_tokens(encoder.token_to_id),
     )
@@ -148,21 +152,38 @@ def _steps(decoder: object) -> list[dict[str, object]]:
 
 
 def _template(directory: Path, settings: Fields) -> str | None:
-    file = directory / _TEMPLATE_FILE
-    if file.is_file():
-        try:
-            source = _read(file).decode()
-        except UnicodeDecodeError as error:
-            raise ModelError(f"{file} is not UTF-8.") from error
-        if source.strip():
-            return source
+    if (source := _template_file(directory / _TEMPLATE_FILE)) is not None:
+        return source
     if "chat_template" not in settings:
         # Where older processors of images save it.
         return read_optional_json(directory / _TEMPLATE_JSON).optional_text("chat_template")
     if not settings.is_list("chat_template"):
         return settings.optional_text("chat_template")
+    return _named_template(settings, "default")
+
+
+def _tool_use(directory: Path, settings: Fields) -> str | None:
+    """The template for conversations with tools, if the model has one of its own."""
+    if (source := _template_file(directory / TOOL_TEMPLATE_FILE)) is not None:
+        return source
+    is_listed = "chat_template" in settings and settings.is_list("chat_template")
+    return _named_template(settings, "tool_use") if is_listed else None
+
+
+def _template_file(path: Path) -> str | None:
+    """The text of a template's file; None if there is none, or nothing in it."""
+    if not path.is_file():
+        return None
+    try:
+        source = _read(path).decode()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not UTF-8.") from error
+    return source if source.strip() else None
+
+
+def _named_template(settings: Fields, name: str) -> str | None:
     for named in settings.objects("chat_template"):
-        if named.text("name") == "default":
+        if named.text("name") == name:
             return named.text("template")
     return None
 

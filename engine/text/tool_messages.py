@@ -186,6 +186,52 @@ def with_short_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return renamed
 
 
+def with_argument_texts(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with the arguments of calls as JSON text."""
+    return [
+        {
+            **message,
+            "tool_calls": [
+                {
+                    **call,
+                    "function": {
+                        **call["function"],
+                        "arguments": _json_text(call["function"]["arguments"]),
+                    },
+                }
+                for call in message["tool_calls"]
+            ],
+        }
+        if message.get("tool_calls")
+        else message
+        for message in messages
+    ]
+
+
+def _json_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else _json(arguments)
+
+
+def with_numbered_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with ids as Kimi's models know them: the tool's name and the number of the call."""
+    numbered: list[ChatMessage] = []
+    new_ids: dict[str, str] = {}
+    count = 0
+    for message in messages:
+        if message.get("tool_calls"):
+            calls = []
+            for call in message["tool_calls"]:
+                new_ids[call["id"]] = f"functions.{call['function']['name']}:{count}"
+                calls.append({**call, "id": new_ids[call["id"]]})
+                count += 1
+            message = {**message, "tool_calls": calls}
+        if "tool_call_id" in message:
+            given = message["tool_call_id"]
+            message = {**message, "tool_call_id": new_ids.get(given, given)}
+        numbered.append(message)
+    return numbered
+
+
 LONG_ID_PROBE = [
     {**one, "tool_call_id": "call_abcdef123"}
     if one["role"] == "tool"

@@ -339,7 +339,7 @@ class ToyClient:
             messages=messages, add_generation_prompt=add_generation_prompt
         )
 
-    def chat_template(self) -> str:
+    def tool_template(self) -> str:
         """Teaches calls in the form `hermes`."""
         return "<tool_call>"
 

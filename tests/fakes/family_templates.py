@@ -206,6 +206,127 @@ GEMMA3 = """
 {%- if add_generation_prompt %}{{- '<start_of_turn>model\\n' }}{%- endif %}
 """
 
+_TOOLS = "{%- if tools %}{{- 'TOOLS ' }}{{- tools | tojson }}{{- '\\n' }}{%- endif %}"
+
+
+def _family(user, call, result, begin, teaches):
+    """A template that writes calls and results as a family's does; `teaches` is its example of a call.
+
+    Args:
+        user, begin: what stands before a message of the user, and before an answer.
+        call: a loop over the calls of `message`.
+        result: what a result is written as.
+        teaches: text about the form, written beside the tools.
+    """
+    return (
+        _TOOLS
+        + "{%- if tools %}{{- " + repr(teaches) + " }}{%- endif %}"
+        + "{%- for message in messages %}"
+        + "{%- if message.role == 'assistant' %}{{- " + repr(begin) + " }}{{- message.content }}"
+        + "{%- if message.tool_calls %}" + call + "{%- endif %}"
+        + "{%- elif message.role == 'tool' %}" + result
+        + "{%- else %}{{- " + repr(user) + " + message.content + '\\n' }}{%- endif %}"
+        + "{%- endfor %}"
+        + "{%- if add_generation_prompt %}{{- " + repr(begin) + " }}{%- endif %}"
+    )  # fmt: skip
+
+
+_VALUE = "{{- value if value is string else value | tojson }}"
+
+MINIMAX = _family(
+    "]~b]user\n",
+    "{{- '\n<minimax:tool_call>\n' }}{%- for one in message.tool_calls %}"
+    "{{- '<invoke name=\"' + one.function.name + '\">\n' }}"
+    "{%- for key, value in one.function.arguments | items %}"
+    "{{- '<parameter name=\"' + key + '\">' }}" + _VALUE + "{{- '</parameter>\n' }}{%- endfor %}"
+    "{{- '</invoke>\n' }}{%- endfor %}{{- '</minimax:tool_call>' }}",
+    "{{- '\n<response>' + message.content + '</response>' }}",
+    "]~b]ai\n",
+    "<minimax:tool_call>",
+)
+DEEPSEEK_V32 = _family(
+    "<｜User｜>",
+    "{{- '\n\n<｜DSML｜function_calls>' }}{%- for one in message.tool_calls %}"
+    "{{- '\n<｜DSML｜invoke name=\"' + one.function.name + '\">\n' }}"
+    "{%- for key, value in one.function.arguments | items %}"
+    "{{- '<｜DSML｜parameter name=\"' + key + '\" string=\"' ~ ('true' if value is string else 'false') ~ '\">' }}"
+    + _VALUE + "{{- '</｜DSML｜parameter>\n' }}{%- endfor %}"
+    "{{- '</｜DSML｜invoke>' }}{%- endfor %}{{- '\n</｜DSML｜function_calls>' }}",
+    "{{- '\n<result>' + message.content + '</result>' }}",
+    "<｜Assistant｜>",
+    "<｜DSML｜invoke>",
+)  # fmt: skip
+DEEPSEEK_V4 = DEEPSEEK_V32.replace("function_calls>", "tool_calls>")
+DEEPSEEK = _family(
+    "<｜User｜>",
+    "{{- '<｜tool▁calls▁begin｜>' }}{%- for one in message.tool_calls %}"
+    "{{- '<｜tool▁call▁begin｜>' + one.function.name + '<｜tool▁sep｜>' + one.function.arguments + '<｜tool▁call▁end｜>' }}"
+    "{%- endfor %}{{- '<｜tool▁calls▁end｜>' }}",
+    "{{- '<｜tool▁output▁begin｜>' + message.content + '<｜tool▁output▁end｜>' }}",
+    "<｜Assistant｜>",
+    "<｜tool▁calls▁begin｜>",
+)
+"""Takes arguments as text, as those of DeepSeek do up to V3.1."""
+SEED = _family(
+    "<seed:bos>user\n",
+    "{%- for one in message.tool_calls %}{{- '\n<seed:tool_call>\n<function=' + one.function.name + '>\n' }}"
+    "{%- for key, value in one.function.arguments | items %}"
+    "{{- '<parameter=' + key + '>' }}" + _VALUE + "{{- '</parameter>\n' }}{%- endfor %}"
+    "{{- '</function>\n</seed:tool_call>' }}{%- endfor %}",
+    "{{- '<seed:bos>tool\n' + message.content }}",
+    "<seed:bos>assistant\n",
+    "<seed:tool_call>\n<function=f>\n<parameter=p>value</parameter>\n</function>\n</seed:tool_call>",
+)
+KIMI = _family(
+    "<|im_user|>user<|im_middle|>",
+    "{{- '<|tool_calls_section_begin|>' }}{%- for one in message.tool_calls %}"
+    "{{- '<|tool_call_begin|>' + one.id + '<|tool_call_argument_begin|>' }}"
+    "{{- one.function.arguments | tojson }}{{- '<|tool_call_end|>' }}"
+    "{%- endfor %}{{- '<|tool_calls_section_end|>' }}",
+    "{{- '<|im_system|>tool<|im_middle|>## Return of ' + message.tool_call_id + '\n' + message.content }}",
+    "<|im_assistant|>assistant<|im_middle|>",
+    "",
+)
+"""Writes the ids of calls, not their names."""
+COMMAND = _family(
+    "<|USER_TOKEN|>",
+    "{{- '<|START_ACTION|>[\n' }}{%- for one in message.tool_calls %}"
+    '{{- \'    {"tool_call_id": "\' ~ loop.index0 ~ \'", "tool_name": "\' + one.function.name + \'", "parameters": \' }}'
+    "{{- one.function.arguments | tojson }}{{- '}' + ('' if loop.last else ',') + '\n' }}"
+    "{%- endfor %}{{- ']<|END_ACTION|>' }}",
+    "{{- '<|START_TOOL_RESULT|>' + message.content + '<|END_TOOL_RESULT|>' }}",
+    "<|CHATBOT_TOKEN|>",
+    "<|START_ACTION|>",
+)
+
+
+def _listed(begin, end):
+    return _family(
+        "<user>",
+        "{{- '" + begin + "[' }}{%- for one in message.tool_calls %}"
+        '{{- \'{"name": "\' + one.function.name + \'", "arguments": \' }}{{- one.function.arguments | tojson }}'
+        "{{- '}' + ('' if loop.last else ', ') }}{%- endfor %}{{- ']" + end + "' }}",
+        "{{- '<result>' + message.content }}",
+        "<assistant>",
+        begin,
+    )
+
+
+NEMOTRON = _listed("<TOOLCALL>", "</TOOLCALL>")
+APRIEL = _listed("<tool_calls>", "</tool_calls>")
+GLM = _family(
+    "<|user|>",
+    "{%- for one in message.tool_calls %}{{- '\n<tool_call>' + one.function.name + '\n' }}"
+    "{%- for key, value in one.function.arguments | items %}"
+    "{{- '<arg_key>' + key + '</arg_key>\n<arg_value>' }}"
+    + _VALUE
+    + "{{- '</arg_value>\n' }}{%- endfor %}"
+    "{{- '</tool_call>' }}{%- endfor %}",
+    "{{- '<|observation|>' + message.content }}",
+    "<|assistant|>",
+    "<tool_call><arg_key>",
+)
+
 BY_FORM = {
     "hermes": QWEN,
     "qwen-xml": QWEN_CODER,
@@ -216,6 +337,16 @@ BY_FORM = {
     "lfm2": LFM2,
     "phi4": PHI4,
     "granite": GRANITE,
+    "minimax": MINIMAX,
+    "deepseek": DEEPSEEK,
+    "deepseek-v3.2": DEEPSEEK_V32,
+    "deepseek-v4": DEEPSEEK_V4,
+    "seed": SEED,
+    "kimi": KIMI,
+    "command": COMMAND,
+    "nemotron": NEMOTRON,
+    "apriel": APRIEL,
+    "glm": GLM,
     "generic": GEMMA3,
 }
 """Templates by the form that they teach."""

@@ -90,5 +90,6 @@ def write_checkpoint(
     described = settings or {"eos_token": "<|im_end|>", "chat_template": CHATML}
     (directory / "tokenizer_config.json").write_text(json.dumps(described))
     for name, text in (files or {}).items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
     return directory

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.text.chat_template import ChatTemplate
 from engine.text.tool_calls.choosing import FORMS, new_parser
+from tests.fakes.family_templates import BY_FORM
 from tests.fakes.parsed_answer import TOOLS, parts_of, read_parts
+from tests.fakes.tool_template import tool_call
 from tests.unit.text.tool_calls.test_answers import ANY_FORM, NO_CALLS, OWN_FORMS
 
 FRAGMENTS = sorted(
@@ -122,3 +125,50 @@ def test_a_text_in_tags_is_read_as_it_stands(value):
         parts_of(new_parser(FORMS["qwen-xml"], TOOLS, parallel=True), [text])
     )
     assert json.loads(found) == {"city": value}
+
+
+def after_common(one, other):
+    """The rest of the other text after what both begin with."""
+    at = 0
+    while at < len(one) and one[at] == other[at : at + 1]:
+        at += 1
+    return other[at:]
+
+
+ROUND_TRIPS = [
+    name for name in BY_FORM if name not in {"harmony", "lfm2", "phi4", "granite", "generic"}
+]
+"""The others' templates render no calls; Harmony's answers begin inside a header (`test_answers`)."""
+VALUES = {
+    "query": st.text(max_size=12),
+    "limit": st.integers(-5, 5),
+    "deep": st.booleans(),
+    "paths": st.lists(st.text(max_size=5), max_size=2),
+    "options": st.dictionaries(st.text(max_size=4), JSON, max_size=2),
+}
+TYPED = st.fixed_dictionaries({}, optional=VALUES)
+"""Arguments of `search-files` as its schema says: in some forms the type is nowhere else."""
+
+
+@pytest.mark.parametrize("name", ROUND_TRIPS)
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TYPED, min_size=1, max_size=2), st.data())
+def test_what_a_template_writes_is_read_back_however_it_arrives(name, arguments, data):
+    calls = [
+        tool_call("search-files", one, f"call_{number}") for number, one in enumerate(arguments)
+    ]
+    template = ChatTemplate(BY_FORM[name], tokens={"bos_token": "", "eos_token": ""})
+    before = [{"role": "user", "content": "Look."}]
+    if not template.renders_several_calls:
+        calls = calls[:1]
+    asked = template.render(before)
+    answer = {"role": "assistant", "content": "", "tool_calls": calls}
+    whole = template.render([*before, answer], add_generation_prompt=False)
+    text = after_common(asked, whole)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    borders = [0, *cuts, len(text)]
+    pieces = [text[a:b] for a, b in pairwise(borders)]
+    found = read_parts(parts_of(new_parser(FORMS[name], TOOLS, parallel=True), pieces))
+    assert [(called, json.loads(written)) for called, written in calls_of(found)] == [
+        ("search-files", one["function"]["arguments"]) for one in calls
+    ]

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from engine.text.chat_template import CHATML
+from tests.fakes.family_templates import HARMONY
 from tests.server.byte_engine import byte_engine
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
@@ -81,6 +82,57 @@ def test_reasoning_can_be_left_out(fields):
     message = scripted("Hm.</think>Yes.", **fields).json()["choices"][0]["message"]
     assert message["content"] == "Yes."
     assert "reasoning_content" not in message
+
+
+HARMONY_ANSWER = (
+    "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes."
+)
+
+
+@pytest.mark.parametrize("size", [1, 7, 200])
+def test_harmony_without_tools_is_divided_too(size):
+    pieces = [HARMONY_ANSWER[at : at + size] for at in range(0, len(HARMONY_ANSWER), size)]
+    body = scripted(*pieces, template=HARMONY).json()
+    message = body["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("Hm.", "Yes.")
+    assert body["usage"]["completion_tokens_details"]["reasoning_tokens"] == len(
+        HARMONY_ANSWER.partition("<|start|>")[0]
+    )
+
+
+def test_a_stream_of_harmony_has_reasoning_before_text():
+    deltas = [
+        one["choices"][0]["delta"]
+        for one in chunks(scripted(HARMONY_ANSWER, template=HARMONY, stream=True))
+    ]
+    assert "".join(one.get("reasoning_content") or "" for one in deltas) == "Hm."
+    assert "".join(one.get("content") or "" for one in deltas) == "Yes."
+
+
+def test_an_answer_of_harmony_may_have_one_message_only():
+    answer = "<|channel|>final<|message|>Yes."
+    message = scripted(answer, template=HARMONY).json()["choices"][0]["message"]
+    assert message["content"] == "Yes."
+    assert not message.get("reasoning_content")
+
+
+def test_the_reasoning_of_harmony_can_stay_in_the_text():
+    message = scripted(HARMONY_ANSWER, template=HARMONY, reasoning_format="none").json()["choices"][
+        0
+    ]["message"]
+    assert message["content"] == HARMONY_ANSWER
+
+
+def test_a_budget_is_a_variable_of_the_template():
+    template = CHATML + "{{ 'budget ' ~ thinking_budget if thinking_budget is defined }}</think>"
+    engine = ScriptedEngine(words("Yes."), template=template)
+    with live(engine) as server, httpx.Client(base_url=server.url) as client:
+        for fields in ({"thinking_budget": 512}, {"reasoning": {"max_tokens": 512}}, {}):
+            assert ask(client, **fields).status_code == 200
+    prompts = [
+        engine.tokenizer.decode(one.prompt_ids, skip_special=False) for one in engine.requests
+    ]
+    assert ["budget 512" in one for one in prompts] == [True, True, False]
 
 
 def test_a_model_that_does_not_reason_keeps_its_text():

@@ -288,6 +288,22 @@ def test_a_schema_that_cannot_be_enforced_is_named_in_a_header(client, model):
     assert response.headers["x-pravaha-not-enforced"] == "get_weather:pattern"
 
 
+def test_the_schema_of_the_answer_and_that_of_a_tool_are_both_named(client, model):
+    built = model.build_grammar
+
+    def build(grammar):
+        done = built(grammar)
+        is_call = grammar.kind == "tool_calls"
+        done.result().not_enforced = ("get_weather:not", "x:not") if is_call else ("uniqueItems",)
+        return done
+
+    model.build_grammar = build
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array"}}}
+    response = client.post("/v1/chat/completions", json=CHAT | {"response_format": schema})
+    names = response.headers["x-pravaha-not-enforced"].split(",")
+    assert sorted(names) == ["get_weather:not", "uniqueItems", "x:not"]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_before_the_decision_leaves_nothing_running(client, model, stream):
     model.script = lambda request: []  # nothing is computed

@@ -144,6 +144,43 @@ def test_a_call_that_is_cut_ends_with_length():
     assert choice["message"]["tool_calls"][0]["function"]["arguments"] == '{"city": "Par'
 
 
+def test_a_call_with_invalid_arguments_is_passed_on_and_named():
+    wrong = CALL.replace('"Paris"', "7")
+    response = post(engine(f"{CALL}\n{wrong}"))
+    choice = choice_of(response)
+    first, second = choice["message"]["tool_calls"]
+    assert second["function"]["arguments"] == '{"city": 7}'
+    error = "city: 7 is not of type 'string'"
+    assert choice["invalid_tool_calls"] == [
+        {"id": second["id"], "name": "get_weather", "error": error}
+    ]
+    assert first["id"] != second["id"]
+    assert response.headers["x-pravaha-invalid-arguments"] == "get_weather"
+
+
+def test_a_streamed_one_is_named_at_the_end():
+    last = chunks_of(post(engine(CALL.replace('"Paris"', "7")), stream=True))[-1]
+    (invalid,) = last["choices"][0]["invalid_tool_calls"]
+    assert invalid["error"] == "city: 7 is not of type 'string'"
+
+
+def test_valid_arguments_are_not_mentioned():
+    response = post(engine(CALL))
+    assert "invalid_tool_calls" not in choice_of(response)
+    assert "x-pravaha-invalid-arguments" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "strang"}, {"$ref": "http://127.0.0.1:1/x"}, {"$ref": "#/nowhere"}, {"required": 5}],
+)
+def test_arguments_of_a_schema_that_says_nothing_are_passed_on(schema):
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": schema}}
+    choice = choice_of(post(engine(CALL), tools=[tool]))
+    assert len(choice["message"]["tool_calls"]) == 1
+    assert "invalid_tool_calls" not in choice
+
+
 def test_a_call_of_no_tool_is_text():
     text = '{"name": "multiply", "arguments": {}}'
     choice = choice_of(post(engine(text)))

@@ -1,9 +1,11 @@
 """`ChatChoice`: one choice of a chat's answer, from the engine's text to the parts of the answer."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.server.calls.call_check import CallCheck, invalid_fields
 from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.model import off_loop
 from engine.api.answer_parts import (
@@ -105,10 +107,13 @@ class ChatChoice:
         parser: AnswerParser,
         cited: CitedChoice | None,
         reasoning: ReasoningTokens | None = None,
+        check: CallCheck | None = None,
         *,
         shows_reasoning: bool = True,
     ) -> None:
         self.reasoning = reasoning
+        self._check = check
+        self._invalid: list[dict[str, str]] = []
         self._parser = parser
         self._cited = cited
         self._shows_reasoning = shows_reasoning
@@ -135,6 +140,10 @@ class ChatChoice:
         if not self._shows_reasoning:
             parts = [part for part in parts if not isinstance(part, AnswerReasoning)]
         self._calls += sum(isinstance(part, CallBegun) for part in parts)
+        if self._check is not None:
+            self._check.add(parts)
+            if finish is not None and self._calls:  # a schema may cost much, whatever the length
+                self._invalid = await asyncio.to_thread(self._check.invalid_calls)
         if finish == "stop" and self._calls:
             finish = "tool_calls"
         return parts, finish
@@ -154,6 +163,7 @@ class ChatChoice:
 
     def end(self, reason: str, found: dict[str, Any]) -> ChoiceEnd:
         """The end of the choice; `found` is what the guardrails report."""
+        found = {**found, **invalid_fields(self._invalid)}
         if self._cited is None:
             return ChoiceEnd(reason, None, found)
         return ChoiceEnd(reason, self._cited.annotations(), {**found, **self._cited.fields()})

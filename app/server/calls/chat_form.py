@@ -70,8 +70,8 @@ class ChatForm:
 def chat_form(body: ChatFormFields) -> ChatForm:
     """The form that a body asks for.
 
-    `enable_thinking` and `reasoning_effort` are variables of many templates; those in `chat_template_kwargs`
-    win.
+    `enable_thinking` and `reasoning_effort` are variables of many templates, `thinking_budget` is one of
+    Seed-OSS's; those in `chat_template_kwargs` win.
     """
     return ChatForm(
         body.add_generation_prompt,
@@ -87,5 +87,9 @@ def _thinking(body: ChatFormFields) -> dict[str, Any]:
     thinks = body.enable_thinking if body.enable_thinking is not None else reasoning.enabled
     if thinks is None and effort == "none":
         thinks = False
-    variables = {"reasoning_effort": effort, "enable_thinking": thinks}
+    variables = {
+        "reasoning_effort": effort,
+        "enable_thinking": thinks,
+        "thinking_budget": body.reasoning_limit,
+    }
     return {name: value for name, value in variables.items() if value is not None}

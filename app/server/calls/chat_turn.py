@@ -6,13 +6,14 @@ request, begins a turn and formats what the turn yields.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.call_check import CallCheck
 from app.server.calls.chat_choice import AnsweredChoice, ChatChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_form import chat_form
 from app.server.calls.chat_images import ChatImages, read_images
@@ -39,6 +40,7 @@ from engine.grammar.call_plan import CallPlanner
 from engine.grammar.turn_tools import TurnTools
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
 from engine.text.answer_parser import AnswerParser, PlainText
+from engine.text.tool_calls.forms.harmony import HARMONY
 
 
 class ChatTurn:
@@ -133,6 +135,7 @@ class ChatTurn:
             if self.record is not None:
                 self.record.add(choice, parts, output, end)
             answered.append(AnsweredChoice(parts, end, output))
+        request.state.invalid_arguments = _invalid_arguments(answered)
         return answered
 
     @property
@@ -161,19 +164,25 @@ class ChatTurn:
 
     def _new_choice(self) -> ChatChoice:
         parser = self._parser()
+        check = None
+        if self._tools is not None and self._tools.callable:
+            check = CallCheck(self._tools.callable)
         if self._reasoning is None:
-            return ChatChoice(parser, self._cited())
+            return ChatChoice(parser, self._cited(), check=check)
         return ChatChoice(
             self._reasoning.parser(parser),
             self._cited(),
             self._reasoning.tokens(),
+            check,
             shows_reasoning=self.body.reasoning_is_shown,
         )
 
     def _parser(self) -> AnswerParser:
         if self._planner is not None:
             return self._planner.parser()
-        return PlainText() if self._tools is None else self._tools.parser()
+        if self._tools is not None:
+            return self._tools.parser()
+        return PlainText() if self._reasoning is None else self._reasoning.plain_parser()
 
     def _cited(self) -> CitedChoice | None:
         if self._sources is None:
@@ -181,6 +190,12 @@ class ChatTurn:
         # The text must be that of the ids, or match the grammar that the request has given.
         keeps_text = bool(self.body.return_token_ids) or grammar_of(self.body) is not None
         return CitedChoice(self._sources, self.model, keeps_text=keeps_text)
+
+
+def _invalid_arguments(answered: Sequence[AnsweredChoice]) -> str:
+    """The value of the header that names the tools whose arguments are not valid; empty for none."""
+    calls = [call for one in answered for call in one.end.fields.get("invalid_tool_calls", ())]
+    return header_value(sorted({call["name"] for call in calls}))
 
 
 def _not_found_end() -> ChoiceEnd:
@@ -239,6 +254,9 @@ async def begin_turn(
     request.state.guardrails = guard.header
     chat, ids = prompt.chat, prompt.ids
     reasoning = chat_reasoning(body, model, chat)
+    if reasoning is not None and reasoning.markers.is_message and tools is not None:
+        # A form that was chosen for a model of this kind does not divide its messages.
+        reasoning = reasoning if tools.form is HARMONY else None
     planner = None
     if tools is not None and not chat.continued_tokens and sources is None:
         planner = turn_planner(body, model, tools, form, ids, in_loop=in_loop, in_words=in_words)

@@ -6,13 +6,12 @@ from app.server.calls.model import LoadedModel
 from app.server.calls.prompts import ChatPrompt
 from app.server.wire.schemas import ChatCompletionRequest
 from engine.api.reasoning import ReasoningControl
-from engine.text.answer_parser import AnswerParser
+from engine.text.answer_parser import AnswerParser, PlainText
+from engine.text.answer_tags import WithoutTags
 from engine.text.reasoning_markers import ReasoningMarkers, tail_of
 from engine.text.reasoning_parser import ReasoningParser
 from engine.text.reasoning_tokens import ReasoningTokens
-
-_NEW_PARAGRAPH = "\n\n"
-"""What models write between their reasoning and the answer."""
+from engine.text.tool_calls.harmony_parser import HarmonyParser
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,23 @@ class ChatReasoning:
     def shown_control_ids(self, model: LoadedModel) -> frozenset[int]:
         """The control tokens that the parser needs to see."""
         controls = model.tokenizer.control_tokens.ids
-        return frozenset((*self.opening_ids, *self.closing_ids)) & controls
+        return frozenset((*self.opening_ids, *self.closing_ids, *self.answer_ids)) & controls
 
     def parser(self, rest: AnswerParser) -> AnswerParser:
         """The parser of one answer, whose text after the reasoning `rest` parses."""
         if self.stays_in_text:
             return rest
+        if self.markers.is_message:  # `rest` divides messages
+            return rest
+        if any(self.markers.tags):
+            rest = WithoutTags(self.markers.tags, rest)
         return ReasoningParser(self.markers, rest, begun=self.begun)
+
+    def plain_parser(self) -> AnswerParser:
+        """The parser of an answer in which there are no calls."""
+        if self.markers.is_message and not self.stays_in_text:
+            return HarmonyParser({})
+        return PlainText()
 
     def tokens(self) -> ReasoningTokens:
         """A counter of one answer's reasoning."""
@@ -81,6 +90,6 @@ def chat_reasoning(
         bool(begun),
         ids(markers.opening),
         ids(markers.closing),
-        tuple(tokenizer.encode_rest(_NEW_PARAGRAPH)),
+        ids(markers.answer) if markers.is_message else tuple(tokenizer.encode_rest(markers.answer)),
         body.reasoning_stays_in_text,
     )

@@ -1,7 +1,7 @@
 """Structured output: the `Grammar` from any of the API's fields that constrain an answer."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -94,8 +94,7 @@ async def build_call_grammar(
         await _build(request, context, engine, grammar)
     except InvalidRequest:
         planner.constrains = False
-        names = [f"{name}:parameters" for name in planner.tools.callable]
-        request.state.not_enforced = header_value(names)
+        add_not_enforced(request, [f"{name}:parameters" for name in planner.tools.callable])
 
 
 async def _build(
@@ -106,8 +105,15 @@ async def _build(
         compiled = build.result()
     else:
         compiled = await while_connected(request, context, _result(build))
-    if compiled.not_enforced:
-        request.state.not_enforced = header_value(list(compiled.not_enforced))
+    add_not_enforced(request, compiled.not_enforced)
+
+
+def add_not_enforced(request: Request, names: Sequence[str]) -> None:
+    """Add names to the header that lists what an answer may violate; each is listed once."""
+    before: list[str] = getattr(request.state, "not_enforced_names", [])
+    listed = list(dict.fromkeys([*before, *names]))
+    request.state.not_enforced_names = listed
+    request.state.not_enforced = header_value(listed)
 
 
 async def _result(build: Future[CompiledGrammar]) -> CompiledGrammar:

@@ -85,4 +85,4 @@ def turn_planner(
 
 def call_form(context: ServerContext, model: LoadedModel) -> CallForm:
     """The form in which a model writes calls: the one of the settings, else that of its template."""
-    return chosen_form(context.config.tool_call_form, model.tokenizer.chat_template)
+    return chosen_form(context.config.tool_call_form, model.tokenizer.tool_template)

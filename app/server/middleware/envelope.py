@@ -21,12 +21,15 @@ IMAGES_HEADER = "x-pravaha-images"
 """How the images of a call were read: `model` or `ocr`."""
 NOT_ENFORCED_HEADER = "x-pravaha-not-enforced"
 """Keywords of a call's JSON schema that its answer may violate."""
+INVALID_ARGUMENTS_HEADER = "x-pravaha-invalid-arguments"
+"""Tools that the answer calls with arguments that their schemas do not allow."""
 SKIPPED_TOOLS_HEADER = "x-pravaha-skipped-tools"
 """Types of the tools of a call that the model was not offered."""
 _HEADERS = {
     "ignored_fields": IGNORED_HEADER,
     "guardrails": GUARDRAILS_HEADER,
     "not_enforced": NOT_ENFORCED_HEADER,
+    "invalid_arguments": INVALID_ARGUMENTS_HEADER,
     "skipped_tools": SKIPPED_TOOLS_HEADER,
     "images": IMAGES_HEADER,
 }
@@ -36,8 +39,8 @@ _HEADERS = {
 class Envelope:
     """Echoes or creates `x-request-id`, lists ignored fields and findings, counts responses by route pattern.
 
-    It also says how images were read, what of a schema is not enforced and which tools were skipped. An error
-    that no handler caught is logged and answered with 500 here.
+    It also says how images were read, what of a schema is not enforced, which tools were skipped and which
+    are called with invalid arguments. An error that no handler caught is logged and answered with 500 here.
     """
 
     def __init__(self, app: ASGIApp, *, counters: ServerCounters) -> None:

@@ -25,6 +25,7 @@ from app.server.calls.responses_request import OwnNames, chat_request
 from app.server.calls.responses_tools import read_tools
 from app.server.calls.retrieval import Cursor, Limit, Order
 from app.server.calls.socket_history import socket_history
+from app.server.calls.structured import add_not_enforced
 from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
@@ -63,10 +64,7 @@ async def create_response(body: ResponseRequest, request: Request) -> Response:
     request.state.skipped_tools = header_value(tools.skipped)
     keep = keeping(context, body, kept, local)
     begun = await begin_response(request, context, body, tools, chat, keep, access)
-    if tools.not_enforced:
-        by_grammar = getattr(request.state, "not_enforced", "")
-        names = header_value(tools.not_enforced)
-        request.state.not_enforced = f"{by_grammar},{names}" if by_grammar else names
+    add_not_enforced(request, tools.not_enforced)
     answer, turn = begun.answer, begun.turn
     if isinstance(turn, ApiError):
         return EventStream(answer.refused(turn), context, AsyncExitStack())

@@ -453,6 +453,12 @@ class ChatFormFields(Body):
     reasoning_effort: ReasoningEffort | None = None
     reasoning: Reasoning | None = None
 
+    @property
+    def reasoning_limit(self) -> int | None:
+        """Tokens of reasoning after which the answer must begin; None without a limit."""
+        limit = None if self.reasoning is None else self.reasoning.max_tokens
+        return None if limit == NO_LIMIT else limit
+
 
 class ChatCompletionRequest(ChatFormFields, SamplingFields):
     """Body of `POST /v1/chat/completions`."""

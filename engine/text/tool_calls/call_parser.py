@@ -22,7 +22,7 @@ from engine.text.tool_calls.characters import SPACES, Characters, Reading, Unrea
 from engine.text.tool_calls.form import CallForm
 from engine.text.tool_calls.joined_parts import join_parts
 from engine.text.tool_calls.lenient_calls import FENCES, read_bare, read_fence, read_tag
-from engine.text.tool_calls.literals import write_value
+from engine.text.tool_calls.literals import discard, write_value
 
 _LENIENT_STARTS = "{[<`~"
 _LINE_START = 256
@@ -199,7 +199,7 @@ class CallParser:
             return self._raw
         first, rest = self._raw[0], self._raw[1:]
         if first in "{[" and self._json is None:
-            self._json = write_value(Characters(), _discard)
+            self._json = write_value(Characters(), discard)
             next(self._json)
         self._pass(first)
         return rest
@@ -217,7 +217,3 @@ def _is_fence(line: str) -> bool:
     """Whether a line begins or ends a fence: it begins with one, and has not its end as well."""
     line = line.lstrip(SPACES)
     return line.startswith(FENCES) and line.count(line[:3]) % 2 == 1
-
-
-def _discard(text: str) -> None:
-    """Take a piece of a value that nobody needs."""

@@ -135,8 +135,8 @@ class CallDecider:
         if not question or not digits:
             return []
         rows = [_row([*prompt, *question], digits)]
-        begun = self.begun_ids()
-        starts = self._name_ids(names)
+        begun = self._begun_ids()
+        starts = self._name_ids(names, begun)
         if starts:
             rows.append(_row([*prompt, *begun], starts))
         return rows
@@ -191,13 +191,12 @@ class CallDecider:
         """See `further_turn`."""
         return further_turn(self._tokenizer, text, self._render)
 
-    def begun_ids(self) -> list[int]:
+    def _begun_ids(self) -> list[int]:
         """Token ids of a call's beginning up to the tool's name."""
         return self._tokenizer.encode(self._form.opening + self._form.begun, special=True)
 
-    def _name_ids(self, names: Iterable[str]) -> list[int]:
-        """The first tokens of the names; none if one of them joins the text before it."""
-        begun = self.begun_ids()
+    def _name_ids(self, names: Iterable[str], begun: list[int]) -> list[int]:
+        """The first tokens of the names after `begun`; none if one of them joins the text before it."""
         starts = dict[int, None]()
         for name in names:
             ids = self._tokenizer.encode(self._form.opening + self._form.begun + name, special=True)

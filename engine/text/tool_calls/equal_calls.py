@@ -4,11 +4,11 @@ Where several calls are demanded and the model has no further one to make, it re
 second call on, nothing of a call is passed on before it is complete.
 """
 
-import json
 from collections.abc import Sequence
 
 from engine.api.answer_parts import AnswerPart, CallArguments, CallBegun
 from engine.text.answer_parser import AnswerParser
+from engine.text.tool_calls.canonical_arguments import canonical_arguments
 
 
 class WithoutEqualCalls:
@@ -33,7 +33,10 @@ class WithoutEqualCalls:
 
     def feed(self, text: str) -> Sequence[AnswerPart]:
         """The parts that are certain after this piece."""
-        return self._kept(self._parser.feed(text))
+        parts = self._kept(self._parser.feed(text))
+        if self._parser.ended:
+            parts += self._complete()
+        return parts
 
     def finish(self, *, cut: bool = False) -> Sequence[AnswerPart]:
         """The parts that were held back."""
@@ -59,7 +62,9 @@ class WithoutEqualCalls:
         names = [part.name for part in call if isinstance(part, CallBegun)]
         made = (
             "".join(names),
-            _canonical("".join(one.text for one in call if isinstance(one, CallArguments))),
+            canonical_arguments(
+                "".join(one.text for one in call if isinstance(one, CallArguments))
+            ),
         )
         if not call or made in self._made:
             return []
@@ -72,11 +77,3 @@ def _numbered(part: CallBegun | CallArguments, index: int) -> AnswerPart:
     if isinstance(part, CallBegun):
         return CallBegun(index, part.id, part.name)
     return CallArguments(index, part.text)
-
-
-def _canonical(arguments: str) -> str:
-    """JSON text that is equal for equal arguments; text that is none as it is."""
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True)
-    except ValueError:
-        return arguments

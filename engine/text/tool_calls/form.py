@@ -11,7 +11,7 @@ from engine.text.tool_calls.characters import Characters, Reading
 CallReader = Callable[[Characters, CallSink], Reading[None]]
 """Reads calls after an opening; raises `Unreadable` if there are none."""
 
-ArgumentStyle = Literal["json", "xml", "keyed", "python", "quoted"]
+ArgumentStyle = Literal["json", "tagged", "python", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,10 @@ class CallForm:
         closing: what is written after the last call.
         head: what is written before the arguments of a call, with `NAME` for the tool's name.
         tail: what is written after the arguments.
-        arguments: how they are written between the two: as `json`; in the tags of `xml` or of `keyed`; as
-            `python`'s keyword arguments; or as an object with `quoted` texts, between two of `quote`.
+        arguments: how they are written between the two: as `json`; each in `tags`; as `python`'s keyword
+            arguments; or as an object with `quoted` texts, between two of `quote`.
+        tags: what is written before and after the value of an argument, with `KEY` for its name, and `IS_TEXT`
+            for whether it is a text (`true` or `false`).
         is_single: whether an answer has at most one call.
         new_id: makes the id of a call.
     """
@@ -44,6 +46,7 @@ class CallForm:
     head: str = '{"name": "NAME", "arguments": '
     tail: str = "}"
     arguments: ArgumentStyle = "json"
+    tags: tuple[str, str] = ("", "")
     quote: str = ""
     is_single: bool = False
     new_id: Callable[[], str] = new_call_id

@@ -10,7 +10,7 @@ import json
 
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import SPACES, Characters, Reading, Unreadable
-from engine.text.tool_calls.literals import read_string, write_string, write_value
+from engine.text.tool_calls.literals import discard, read_string, write_string, write_value
 
 _NAMES = frozenset({"name", "function", "tool", "tool_name", "function_name"})
 _ARGUMENTS = frozenset({"arguments", "parameters", "args"})
@@ -117,14 +117,14 @@ def _read_member(chars: Characters, sink: CallSink, call: "_JsonCall", key: str)
         yield from _read_array(chars, sink)
         call.has_arguments = True
     elif key in _OTHERS or call.has_begun:
-        yield from write_value(chars, _discard)
+        yield from write_value(chars, discard)
     else:
         raise Unreadable
 
 
 def _read_arguments(chars: Characters, call: "_JsonCall") -> Reading[None]:
     if call.has_arguments:
-        yield from write_value(chars, _discard)
+        yield from write_value(chars, discard)
         return
     character = yield from chars.peek()
     if character == "{":
@@ -169,10 +169,6 @@ def _read_argument_text(chars: Characters, call: "_JsonCall", quote: str) -> Rea
         text.close()
         raise
     text.finish()
-
-
-def _discard(text: str) -> None:
-    """Take a piece of a value that nobody needs."""
 
 
 class _JsonCall:

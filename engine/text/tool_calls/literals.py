@@ -32,6 +32,10 @@ _PYTHON_ESCAPES = {"x": 2, "U": 8}
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
+def discard(text: str) -> None:
+    """A `Write` for a value that nobody needs."""
+
+
 def write_value(chars: Characters, write: Write, depth: int = 0) -> Reading[None]:
     """Convert the value that follows; spaces before it are read by the caller.
 

@@ -5,13 +5,12 @@ two calls of the conversation are equal to it (name and arguments), with equal r
 spoken since. `WithoutRepeats` leaves it out of an answer.
 """
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from engine.api.answer_parts import AnswerPart, AnswerText, CallArguments, CallBegun
 from engine.api.chat import ChatMessage, text_of
 from engine.text.answer_parser import AnswerParser
+from engine.text.tool_calls.canonical_arguments import canonical_arguments
 from engine.text.tool_calls.last_speaker import is_of_user
 
 NameAndArguments = tuple[str, str]
@@ -36,7 +35,10 @@ def exhausted_call(messages: Sequence[ChatMessage]) -> NameAndArguments | None:
             if call["id"] not in results:
                 return None
             function = call["function"]
-            made = (function["name"], _canonical(function["arguments"])), results[call["id"]]
+            made = (
+                (function["name"], canonical_arguments(function["arguments"])),
+                results[call["id"]],
+            )
             if last is not None and made != last:
                 return None
             last, count = made, count + 1
@@ -98,7 +100,7 @@ class WithoutRepeats:
         """The call that was held back; nothing if it is the exhausted one."""
         held, self._held = self._held, []
         arguments = "".join(part.text for part in held if isinstance(part, CallArguments))
-        if held and _canonical(arguments) == self._arguments:
+        if held and canonical_arguments(arguments) == self._arguments:
             self._dropped += 1
             return []
         return [self._renumbered(part) for part in held]
@@ -120,14 +122,3 @@ class WithoutRepeats:
                 return CallArguments(index - self._dropped, text)
             case _:
                 return part
-
-
-def _canonical(arguments: Any) -> str:
-    """Arguments, an object or JSON text, as JSON text that is equal for equal arguments."""
-    value = arguments
-    if isinstance(arguments, str):
-        try:
-            value = json.loads(arguments)
-        except ValueError:
-            return arguments
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -69,7 +69,7 @@ def thresholds_of(key: str) -> CallThresholds | None:
 def key_of(info: ModelInfo, tokenizer: ChatTokenizer) -> str:
     """The key of a model in the tables."""
     return thresholds_key(
-        info.architecture, info.parameters, info.vocab_size, tokenizer.chat_template
+        info.architecture, info.parameters, info.vocab_size, tokenizer.tool_template
     )
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from engine.api.tools import Tool
-from engine.text.tool_calls.argument_types import STRING, json_argument, kinds_of
+from engine.text.tool_calls.argument_types import STRING, Kinds, json_argument, kinds_of
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading, Unreadable
 from engine.text.tool_calls.literals import Write, escaped, write_value
@@ -17,8 +17,8 @@ from engine.text.tool_calls.literals import Write, escaped, write_value
 _MAX_NAME = 256
 
 
-def read_function(chars: Characters, sink: CallSink) -> Reading[None]:
-    """`f>…</function>`, after `<function=`: tags of parameters, or JSON."""
+def read_function(chars: Characters, sink: CallSink, *, strips: bool = True) -> Reading[None]:
+    """`f>…</function>`, after `<function=`: tags of parameters, or JSON; `strips` as in `TaggedArguments`."""
     name = (yield from until(chars, ">")).strip("\"' ")
     if name not in sink.tools:
         raise Unreadable
@@ -27,7 +27,7 @@ def read_function(chars: Characters, sink: CallSink) -> Reading[None]:
         yield from read_arguments(chars, sink, name)
     else:
         sink.begin(name)
-        yield from _write_parameters(chars, sink, sink.tools[name])
+        yield from _write_parameters(chars, sink, sink.tools[name], strips)
         sink.end()
     yield from chars.literal("</function>", after_spaces=True)
 
@@ -50,7 +50,7 @@ def read_keyed_arguments(chars: Characters, sink: CallSink) -> Reading[None]:
     if name not in sink.tools:
         raise Unreadable
     sink.begin(name)
-    arguments = _Arguments(sink, sink.tools[name])
+    arguments = TaggedArguments(sink, sink.tools[name])
     while (yield from chars.literal("<arg_key>", after_spaces=True)):
         key = yield from until(chars, "<")
         yield from chars.literal("/arg_key>")
@@ -77,8 +77,8 @@ def until(chars: Characters, ends: str) -> Reading[str]:
         text += character
 
 
-def _write_parameters(chars: Characters, sink: CallSink, tool: Tool) -> Reading[None]:
-    arguments = _Arguments(sink, tool)
+def _write_parameters(chars: Characters, sink: CallSink, tool: Tool, strips: bool) -> Reading[None]:
+    arguments = TaggedArguments(sink, tool, strips=strips)
     while (yield from chars.literal("<parameter=", after_spaces=True)):
         try:
             key = yield from until(chars, ">")
@@ -88,35 +88,56 @@ def _write_parameters(chars: Characters, sink: CallSink, tool: Tool) -> Reading[
             chars,
             key.strip("\"' "),
             ("</parameter>", "</function>"),
-            ("<parameter=", "</function>", "</tool_call>"),
+            ("<parameter=", "</function>", "</tool_call>", "</seed:tool_call>"),
         )
     arguments.close()
 
 
-class _Arguments:
-    """Writes the JSON object of a call's arguments, one after another."""
+class TaggedArguments:
+    """Writes the JSON object of a call's arguments, one after another.
 
-    def __init__(self, sink: CallSink, tool: Tool) -> None:
+    With `strips`, a line break at either end of a value does not belong to it.
+    """
+
+    def __init__(self, sink: CallSink, tool: Tool, *, strips: bool = True) -> None:
+        self._strips = strips
         self._sink = sink
         self._tool = tool
         self._before = "{"
 
     def write(
-        self, chars: Characters, key: str, closing: Sequence[str], following: Sequence[str]
+        self,
+        chars: Characters,
+        key: str,
+        closing: Sequence[str],
+        following: Sequence[str],
+        declared: Kinds | None = None,
     ) -> Reading[None]:
-        """Read a value and write it as a member; texts as they arrive, other values at their end."""
-        kinds = kinds_of(self._tool, key)
+        """Read a value and write it as a member; texts as they arrive, other values at their end.
+
+        Args:
+            chars: the answer, after the opening tag.
+            key: name of the argument.
+            closing: tags that end the value.
+            following: tags of which one follows the closing tag, unless the answer ends.
+            declared: the types that the tag says; None takes those of the schema.
+        """
+        kinds = kinds_of(self._tool, key) if declared is None else declared
         self._sink.write(f"{self._before}{json.dumps(key, ensure_ascii=False)}: ")
         self._before = ", "
         if kinds == STRING:
             self._sink.write('"')
             yield from _read_text(
-                chars, lambda text: self._sink.write(escaped(text)), closing, following
+                chars,
+                lambda text: self._sink.write(escaped(text)),
+                closing,
+                following,
+                self._strips,
             )
             self._sink.write('"')
         else:
             pieces: list[str] = []
-            yield from _read_text(chars, pieces.append, closing, following)
+            yield from _read_text(chars, pieces.append, closing, following, self._strips)
             self._sink.write(json_argument("".join(pieces), kinds))
 
     def close(self) -> None:
@@ -125,10 +146,15 @@ class _Arguments:
 
 
 def _read_text(
-    chars: Characters, write: Write, closing: Sequence[str], following: Sequence[str]
+    chars: Characters,
+    write: Write,
+    closing: Sequence[str],
+    following: Sequence[str],
+    strips: bool,
 ) -> Reading[None]:
-    """Text up to a closing tag, which is read, or to the end; less a line break at either end."""
-    yield from chars.literal("\n")
+    """Text up to a closing tag, which is read, or to the end; `strips` as in `TaggedArguments`."""
+    if strips:
+        yield from chars.literal("\n")
     back = chars.back
     held = ""  # a line break, which the closing tag may follow
     while True:
@@ -143,7 +169,7 @@ def _read_text(
         if held:
             write(held)
             held = ""
-        if character == "\n":
+        if character == "\n" and strips:
             held = character
         else:
             write(character)

@@ -38,33 +38,48 @@ def call(form, name, arguments):
 
 ARGUMENTS = {
     "json": '{"city": "Paris"}',
-    "xml": "<parameter=city>\nParis\n</parameter>\n",
-    "keyed": "\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>",
     "python": 'city="Paris"',
     "quoted": "{city:QUOTEParisQUOTE}",
 }
-NOTHING = {"json": "{}", "xml": "", "keyed": "", "python": "", "quoted": "{}"}
+NOTHING = {"json": "{}", "tagged": "", "python": "", "quoted": "{}"}
 SEARCHED = {
     "json": '{"query": "a \\"b\\"\\n</c>", "limit": 3, "deep": true, "paths": ["x"]}',
-    "xml": '<parameter=query>\na "b"\n</c>\n</parameter>\n<parameter=limit>\n3\n</parameter>\n'
-    '<parameter=deep>\ntrue\n</parameter>\n<parameter=paths>\n["x"]\n</parameter>\n',
-    "keyed": '\n<arg_key>query</arg_key>\n<arg_value>a "b"\n</c></arg_value>\n<arg_key>limit</arg_key>\n'
-    "<arg_value>3</arg_value>\n<arg_key>deep</arg_key>\n<arg_value>true</arg_value>\n"
-    '<arg_key>paths</arg_key>\n<arg_value>["x"]</arg_value>',
     "python": 'query="a \\"b\\"\\n</c>", limit=3, deep=true, paths=["x"]',
     "quoted": '{query:QUOTEa "b"\n</c>QUOTE,limit:3,deep:true,paths:["x"]}',
 }
+
+
+def tagged(form, **arguments):
+    """Arguments in the tags of a form."""
+    begin, end = form.tags
+    return "".join(
+        begin.replace("KEY", key).replace("IS_TEXT", str(isinstance(value, str)).lower())
+        + (value if isinstance(value, str) else json.dumps(value))
+        + end
+        for key, value in arguments.items()
+    )
+
+
+def arguments_of(form, texts, **arguments):
+    """Arguments in the style of a form."""
+    if form.arguments == "tagged":
+        return tagged(form, **arguments)
+    return texts[form.arguments].replace("QUOTE", form.quote)
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_what_the_grammar_allows_the_parser_reads(compiler, form):
     one = FORMS[form]
     calls = [
-        call(form, name, texts[one.arguments].replace("QUOTE", one.quote))
-        for name, texts in (
-            ("get_weather", ARGUMENTS),
-            ("get_time", NOTHING),
-            ("search-files", SEARCHED),
+        call(form, name, arguments_of(one, texts, **arguments))
+        for name, texts, arguments in (
+            ("get_weather", ARGUMENTS, {"city": "Paris"}),
+            ("get_time", NOTHING, {}),
+            (
+                "search-files",
+                SEARCHED,
+                {"query": 'a "b"\n</c>', "limit": 3, "deep": True, "paths": ["x"]},
+            ),
         )
     ]
     expected = [PARIS, TIME, SEARCH]
@@ -88,12 +103,12 @@ def read(form, text):
 def test_only_tools_that_may_be_called_are_allowed(compiler, form):
     one = FORMS[form]
     named = ToolChoice("required", frozenset({"get_time"}))
-    time = call(form, "get_time", NOTHING[one.arguments]) + one.closing
-    weather = call(form, "get_weather", ARGUMENTS[one.arguments].replace("QUOTE", one.quote))
+    time = call(form, "get_time", arguments_of(one, NOTHING)) + one.closing
+    weather = call(form, "get_weather", arguments_of(one, ARGUMENTS, city="Paris"))
     assert accepts(compiler, form, time, named)
     assert not accepts(compiler, form, weather + one.closing, named)
     assert not accepts(
-        compiler, form, call(form, "get_weather", NOTHING[one.arguments]) + one.closing
+        compiler, form, call(form, "get_weather", arguments_of(one, NOTHING)) + one.closing
     )
 
 
@@ -106,7 +121,7 @@ def test_arguments_follow_the_schema(compiler):
     assert not accepts(compiler, "hermes", json_call({"city": "Rome", "unit": "C"}))
 
 
-@pytest.mark.parametrize("form", ["qwen-xml", "gemma4", "llama-python"])
+@pytest.mark.parametrize("form", ["qwen-xml", "minimax", "gemma4", "llama-python"])
 def test_texts_of_a_list_are_allowed_only(compiler, form):
     unit = {
         "type": "object",
@@ -115,7 +130,7 @@ def test_texts_of_a_list_are_allowed_only(compiler, form):
     }
     tools = [Tool("get_weather", "", unit)]
     one = FORMS[form]
-    paris = call(form, "get_weather", ARGUMENTS[one.arguments].replace("QUOTE", one.quote))
+    paris = call(form, "get_weather", arguments_of(one, ARGUMENTS, city="Paris"))
     assert accepts(compiler, form, paris + one.closing, tools=tools)
     assert not accepts(compiler, form, paris.replace("Paris", "Oslo") + one.closing, tools=tools)
 
@@ -132,6 +147,26 @@ def test_marks_that_are_control_tokens_are_those_tokens(compiler):
     assert matcher.accepting
     matcher = compiler.build(grammar).result(30).matcher()
     assert not matcher.consume(list(b"get_time[ARGS]{}"))
+
+
+def test_a_value_ends_at_a_tag_that_is_a_control_token(compiler):
+    controls = type(TOKENIZER.control_tokens)({"</arg_value>": 5, "</tool_call>": 257})
+    grammar = call_grammar(FORMS["glm"], ALL, ToolChoice("required"), controls)
+    matcher = compiler.build(grammar).result(30).matcher()
+    begun = b"get_weather\n<arg_key>city</arg_key>\n<arg_value>"
+    assert matcher.consume([*begun, *b"a </b>", 5, *b"\n", 257])
+    assert matcher.accepting
+
+
+def test_a_value_ends_at_a_tag_with_a_control_token_in_it(compiler):
+    controls = type(TOKENIZER.control_tokens)({"｜DSML｜": 5})
+    grammar = call_grammar(FORMS["deepseek-v3.2"], ALL, ToolChoice("required"), controls)
+    matcher = compiler.build(grammar).result(30).matcher()
+    name, key = b'invoke name="get_weather">\n', b'parameter name="city" string="true">'
+    value = [*b"a </b>\n</", 5, *b"parameter>\n"]
+    ends = [*b"</", 5, *b"invoke>\n</", 5, *b"function_calls>"]
+    assert matcher.consume([*b"<", 5, *name, *b"<", 5, *key, *value, *ends])
+    assert matcher.accepting
 
 
 def test_ids_beyond_the_tokens_of_the_checking_process_are_allowed():

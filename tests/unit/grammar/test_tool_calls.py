@@ -9,11 +9,12 @@ from engine.api.errors import InvalidRequest
 from engine.api.grammar import Grammar
 from engine.api.tools import Tool, ToolChoice
 from engine.grammar.call_grammar import call_grammar
-from engine.grammar.length_bounds import MAX_ITEMS, MAX_STRING
+from engine.grammar.length_bounds import MAX_ITEMS
 from engine.grammar.limits import MAX_TOOLS_CHARS, parser_limits
 from engine.grammar.source import parse_source
 from engine.grammar.tool_calls import loose_lark, texts
 from engine.text.control_tokens import ControlTokens
+from engine.text.tool_calls.choosing import FORMS
 from engine.text.tool_calls.forms.hermes import HERMES
 from tests.fakes.agent_tools import AGENT_TOOLS
 from tests.fakes.grammars import compiled, toy_compiler
@@ -194,15 +195,13 @@ def test_a_weakened_tool_keeps_the_names_of_its_arguments(compiler):
     assert not built.matcher().consume(list(call("broken", {"y": 1}).encode()))
 
 
-def test_strings_and_arrays_without_a_limit_have_one():
+def test_arrays_without_a_limit_have_one():
     tools = {
         "write": {
             "type": "object",
-            "properties": {"text": {"type": "string"}, "lines": {"type": "array"}},
+            "properties": {"lines": {"type": "array"}},
         }
     }
-    assert accepts(tools, call("write", {"text": "x" * MAX_STRING}))
-    assert not accepts(tools, call("write", {"text": "x" * (MAX_STRING + 1)}))
     assert accepts(tools, call("write", {"lines": [1] * MAX_ITEMS}))
     assert not accepts(tools, call("write", {"lines": [1] * (MAX_ITEMS + 1)}))
 
@@ -248,3 +247,26 @@ def source(**changes):
 def test_a_damaged_source_is_refused_in_a_sentence(text, reason):
     with pytest.raises(InvalidRequest, match=reason):
         parse_source(Grammar("tool_calls", text))
+
+
+@pytest.mark.parametrize("form", ["hermes", "qwen-xml", "glm", "gemma4", "llama-python"])
+def test_a_call_may_write_a_whole_file(form):
+    """Of a size that used up the matcher's states when characters were counted."""
+    tool = Tool("write", "", {"properties": {"text": {"type": "string"}}, "required": ["text"]})
+    grammar = call_grammar(FORMS[form], [tool], ToolChoice(), NO_CONTROLS, calls=1)
+    strict = next(texts(parse_source(grammar), lambda _: True))
+    matcher = LLMatcher(
+        TOKENIZER, LLMatcher.grammar_from_lark(strict.lark), limits=parser_limits("tool_calls")
+    )
+    lines = "".join(f"    value[{n}] = other(first={n}, 'second')  # é\n" for n in range(3_000))
+    body = {
+        "hermes": call("write", {"text": lines}),
+        "qwen-xml": f"<function=write>\n<parameter=text>\n{lines}\n</parameter>\n</function>\n</tool_call>",
+        "glm": f"write\n<arg_key>text</arg_key>\n<arg_value>{lines}</arg_value>\n</tool_call>",
+        "gemma4": f'call:write{{text:<|"|>{lines}<|"|>}}<tool_call|>',
+        "llama-python": f"write(text={json.dumps(lines, ensure_ascii=False)})]",
+    }[form]
+    written = list(body.encode())
+    assert len(written) > 100_000
+    assert matcher.try_consume_tokens(written) == len(written), matcher.get_error()
+    assert matcher.is_accepting()

@@ -89,6 +89,15 @@ def test_a_model_that_cannot_be_opened_is_not_installed(store, hub):
     assert not list((store.root / "files").iterdir())
 
 
+def test_the_chat_template_for_tools_is_fetched_from_its_folder(store, hub):
+    hub.files["additional_chat_templates/tool_use.jinja"] = b"{{ tools }}"
+    hub.files["additional_chat_templates/other.jinja"] = b"{{ messages }}"
+    model = store.add(REPOSITORY)
+    assert (model.path / "additional_chat_templates/tool_use.jinja").read_bytes() == b"{{ tools }}"
+    assert not (model.path / "additional_chat_templates/other.jinja").exists()
+    assert store.verify(model.name) == ()
+
+
 def test_a_repository_without_weights_is_refused(store, hub):
     del hub.files["model.safetensors"]
     with pytest.raises(FetchError, match="neither GGUF files nor, outside of folders, safetensors"):

@@ -2,7 +2,8 @@ import pytest
 
 from engine.api.errors import InvalidRequest, ModelError
 from engine.text.gguf_vocabulary import read_tokenizer
-from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
+from tests.fakes.tiny_vocabulary import CHATML, byte_level_fields, sentencepiece_fields
+from tests.fakes.tool_template import TOOL_TEMPLATE
 
 
 def tokenizer_of(fields, **changes):
@@ -256,3 +257,13 @@ def test_embedding_rows_without_a_token_have_no_bytes():
     assert tokenizer.vocab_size == size + 10
     assert tokenizer.token_bytes(size + 9) == b""
     assert tokenizer.decode([size + 9]) == ""
+
+
+def test_the_template_for_tools_is_a_field_of_its_own():
+    fields = byte_level_fields() | {
+        "tokenizer.chat_template": CHATML,
+        "tokenizer.chat_template.tool_use": TOOL_TEMPLATE,
+    }
+    tokenizer = tokenizer_of(fields)
+    assert (tokenizer.chat_template, tokenizer.tool_template) == (CHATML, TOOL_TEMPLATE)
+    assert tokenizer_of(byte_level_fields()).tool_template == CHATML

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from engine.api.answer_parts import AnswerReasoning, AnswerText
 from engine.text.answer_parser import PlainText
+from engine.text.answer_tags import WithoutTags
 from engine.text.chat_template import CHATML
 from engine.text.reasoning_markers import ReasoningMarkers, markers_of
 from engine.text.reasoning_parser import ReasoningParser
@@ -77,6 +78,85 @@ def test_markers_are_those_of_the_template():
     assert markers_of(CHATML) is None
     assert markers_of("{% if '</think>' in content %}…{% endif %}") == MARKERS
     assert markers_of("'[THINK]' + thoughts + '[/THINK]'").closing == "[/THINK]"
+
+
+@pytest.mark.parametrize(
+    ("template", "answer", "expected"),
+    [
+        ("</think>", "<think>\nHm.\n</think>\n\nYes.", ("Hm.", "Yes.")),
+        ("[THINK] [/THINK]", "[THINK]Hm.[/THINK]Yes.", ("Hm.", "Yes.")),
+        ("<seed:think> </seed:think>", "<seed:think>Hm.</seed:think>\nYes.", ("Hm.", "Yes.")),
+        (
+            "<|START_THINKING|> <|END_THINKING|>",
+            "<|START_THINKING|>Hm.<|END_THINKING|>Yes.",
+            ("Hm.", "Yes."),
+        ),
+        ("<|channel>thought <channel|>", "<|channel>thought\nHm.<channel|>Yes.", ("Hm.", "Yes.")),
+        (
+            "'Here is my thought process:' 'Here is my response:'",
+            "Here is my thought process: Hm.\n\nHere is my response: Yes.",
+            ("Hm.", "Yes."),
+        ),
+        (
+            "<think></think> <response></response>",
+            "<think>Hm.</think>\n<response>\nYes.\n</response>\n",
+            ("Hm.", "Yes."),
+        ),
+        (
+            "<think></think> <answer></answer>",
+            "<think>\nHm.\n</think>\n<answer>\nYes.\n</answer>",
+            ("Hm.", "Yes."),
+        ),
+        (
+            "Here are my reasoning steps:\n [BEGIN FINAL RESPONSE]",
+            "Here are my reasoning steps:\nHm.\n[BEGIN FINAL RESPONSE]\nYes.\n[END FINAL RESPONSE]",
+            ("Hm.", "Yes."),
+        ),
+    ],
+    ids=[
+        "think", "magistral", "seed", "command", "gemma4", "granite3.2", "response", "answer", "apriel",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_the_reasoning_of_a_family_is_divided(template, answer, expected, size):
+    markers = markers_of(template)
+    pieces = [answer[at : at + size] for at in range(0, len(answer), size)]
+    rest = WithoutTags(markers.tags, PlainText())
+    parser = ReasoningParser(markers, rest, begun=False)
+    parts = [part for piece in pieces for part in parser.feed(piece)] + [*parser.finish()]
+    assert expected == tuple(
+        "".join(part.text for part in parts if isinstance(part, kind))
+        for kind in (AnswerReasoning, AnswerText)
+    )
+
+
+def test_harmony_is_not_taken_for_another():
+    markers = markers_of("<|channel|>analysis<|message|> <|end|> </think>")
+    assert markers.is_message
+    assert markers.begun_in("hi<|end|><|start|>assistant") is None
+    assert markers.begun_in("<|start|>assistant<|channel|>analysis<|message|>I") is True
+    assert markers.begun_in("<|channel|>analysis<|message|>I<|end|><|start|>assistant") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<response>a</response>", "a"),
+        (" \n<response>\n a b\n</response>\n", "a b"),
+        ("a <response> b", "a <response> b"),
+        ("<respon", "<respon"),
+        ("a</respon", "a</respon"),
+        ("<response>a</response> b", "a</response> b"),
+        ("  a  ", "  a  "),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_tags_around_an_answer_are_left_out(text, expected, size):
+    parser = WithoutTags(("<response>", "</response>"), PlainText())
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    parts = [part for piece in pieces for part in parser.feed(piece)] + [*parser.finish()]
+    assert "".join(part.text for part in parts) == expected
 
 
 def test_a_prompt_tells_whether_it_reasons():

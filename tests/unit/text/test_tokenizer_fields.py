@@ -6,8 +6,10 @@ import pytest
 
 from engine.api.errors import ModelError
 from engine.executors.open_model import open_model
+from engine.text.chat_template import CHATML, ChatTemplate
 from engine.text.infill import InfillTokens
 from engine.text.tokenizer import Tokenizer
+from tests.fakes.tool_template import TOOL_TEMPLATE
 from tests.server.toy_tokenizer import byte_tokenizer
 
 TEXTS = ("Hello, world", "<|im_start|>user\nघोड़ा 🇮🇳<|im_end|>", "a\x00b\ufeff  c\n\n")
@@ -29,7 +31,7 @@ def assert_equal(one, other):
         assert other.encode_chat(messages) == one.encode_chat(messages)
     for name in (
         "vocab_size", "special_ids", "eos_ids", "bos_id", "add_bos", "fingerprint", "has_chat_template",
-        "infill",
+        "infill", "chat_template", "tool_template",
     ):  # fmt: skip
         assert getattr(other, name) == getattr(one, name)
     assert other.control_tokens.spellings == one.control_tokens.spellings
@@ -42,6 +44,12 @@ def test_a_copy_encodes_and_decodes_as_the_original(template):
     original = byte_tokenizer(template=template, add_bos=True)
     original.infill = InfillTokens(1, 2, None, True, frozenset({1, 2}))
     assert_equal(original, copy(original))
+
+
+def test_a_copy_has_the_template_for_tools():
+    original = byte_tokenizer(template=CHATML)
+    original._chat_template = ChatTemplate(CHATML, tokens={}, tool_use=TOOL_TEMPLATE)
+    assert copy(original).tool_template == TOOL_TEMPLATE
 
 
 def test_a_copy_of_the_demo_models_tokenizer(demo_model):

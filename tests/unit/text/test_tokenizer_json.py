@@ -9,6 +9,7 @@ from engine.files.fields import Fields
 from engine.text.tokenizer_json import read_tokenizer
 from tests.fakes.tiny_checkpoint import tiny_config, tiny_encoder, vocab_size, write_checkpoint
 from tests.fakes.tiny_vocabulary import CHATML
+from tests.fakes.tool_template import TOOL_TEMPLATE
 
 
 def tokenizer_of(directory, *, size=None, config=None):
@@ -124,6 +125,30 @@ def test_templates_are_found_in_all_files_of_transformers(tmp_path, settings, fi
     assert tokenizer.has_chat_template
     rendered = tokenizer.render_chat([{"role": "user", "content": "x"}])
     assert rendered == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+
+
+NAMED = [{"name": "default", "template": CHATML}, {"name": "tool_use", "template": TOOL_TEMPLATE}]
+
+
+@pytest.mark.parametrize(
+    ("settings", "files"),
+    [
+        ({"chat_template": NAMED}, {}),
+        (
+            {"chat_template": CHATML},
+            {"additional_chat_templates/tool_use.jinja": TOOL_TEMPLATE},
+        ),
+    ],
+    ids=["named", "file"],
+)
+def test_the_template_for_tools_is_found(tmp_path, settings, files):
+    directory = write_checkpoint(tmp_path, settings=settings, files=files)
+    tokenizer = tokenizer_of(directory)
+    assert tokenizer.chat_template == CHATML
+    assert tokenizer.tool_template == TOOL_TEMPLATE
+    plain = write_checkpoint(tmp_path / "plain", settings={"chat_template": CHATML})
+    assert tokenizer_of(plain).tool_template == CHATML
+    assert tokenizer_of(plain).fingerprint != tokenizer.fingerprint
 
 
 def test_without_a_template_there_is_none(tmp_path):

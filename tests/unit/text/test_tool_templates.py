@@ -1,6 +1,7 @@
 """Tools, calls and results in the chat templates of families."""
 
 import json
+import re
 
 import pytest
 
@@ -9,7 +10,16 @@ from engine.text.chat_template import CHATML, ChatTemplate
 from engine.text.tool_calls.call_ids import new_call_id, new_short_id, short_id
 from engine.text.tool_calls.choosing import FORMS, form_of_template
 from engine.text.tool_messages import template_tools, with_single_calls
-from tests.fakes.family_templates import BY_FORM, GEMMA3, HARMONY, LLAMA3, MISTRAL, QWEN
+from tests.fakes.family_templates import (
+    BY_FORM,
+    DEEPSEEK,
+    GEMMA3,
+    HARMONY,
+    KIMI,
+    LLAMA3,
+    MISTRAL,
+    QWEN,
+)
 from tests.fakes.parsed_answer import TOOLS
 from tests.fakes.tool_template import tool_call
 
@@ -99,6 +109,34 @@ def test_calls_of_one_message_are_divided_where_the_template_takes_one():
     text = template(LLAMA3).render([USER, CALLS, *RESULTS], tools=OFFERED)
     order = ["Paris", "sunny", "Rome", "rain"]
     assert sorted(order, key=text.rindex) == order
+
+
+def test_a_template_for_tools_is_used_where_there_are_tools_calls_or_results():
+    both = ChatTemplate("{{ 'plain' }}", tokens=TOKENS, tool_use=QWEN)
+    only = template(QWEN)
+    assert both.render([USER]) == "plain"
+    assert both.render([USER], tools=OFFERED) == only.render([USER], tools=OFFERED)
+    history = [USER, CALLS, *RESULTS]
+    assert both.render(history) == only.render(history)
+    assert ChatTemplate("x", tokens=TOKENS, tool_use=" ").render([USER], tools=OFFERED) != "plain"
+
+
+def test_arguments_are_text_where_the_template_reads_them_so():
+    text = template(DEEPSEEK).render([USER, CALLS, *RESULTS], tools=OFFERED)
+    assert 'get_weather<｜tool▁sep｜>{"city": "Paris"}<｜tool▁call▁end｜>' in text
+    assert "sunny" in text
+
+
+def test_ids_have_names_where_the_template_looks_for_them_there():
+    more = [
+        {**one, "tool_calls": one["tool_calls"][:1]} if one is CALLS else one for one in [CALLS]
+    ]
+    text = template(KIMI).render([USER, CALLS, *RESULTS, USER, *more, RESULTS[0]], tools=OFFERED)
+    ids = re.findall(r"<\|tool_call_begin\|>([^<]*)<", text)
+    assert ids == ["functions.get_weather:0", "functions.get_weather:1", "functions.get_weather:2"]
+    results = re.findall(r"Return of (\S+)", text)
+    assert results == [ids[0], ids[1], ids[2]]
+    assert "call_one" not in text
 
 
 def test_ids_are_short_where_the_template_demands_it():

@@ -1,8 +1,9 @@
-"""The form of DeepSeek V3 and R1: a name, then JSON, in a fence before V3.1."""
+"""The forms of DeepSeek: a name, then JSON, in a fence before V3.1; tags from V3.2 on."""
 
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading
 from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.invoke_calls import invoke_reader
 from engine.text.tool_calls.xml_calls import read_arguments, until
 
 _CALLS, _CALLS_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
@@ -45,3 +46,33 @@ DEEPSEEK = CallForm(
     head="NAME" + _BETWEEN,
     tail="",
 )
+
+_DSML = "｜DSML｜"
+
+
+def _tag(name: str) -> tuple[str, str]:
+    return f"<{_DSML}{name}>", f"</{_DSML}{name}>"
+
+
+_TAGS, _TAGS_OF_V4 = _tag("function_calls"), _tag("tool_calls")
+
+
+def _tagged(name: str, signs: tuple[str, ...], tags: tuple[str, str]) -> CallForm:
+    """The form with one of the two tags around calls; either is read."""
+    begin, end = tags
+    return CallForm(
+        name=name,
+        signs=signs,
+        openings={one: invoke_reader(_DSML, last) for one, last in (_TAGS, _TAGS_OF_V4)},
+        marks=(_DSML,),
+        opening=begin + "\n",
+        closing=end,
+        head=f'<{_DSML}invoke name="NAME">\n',
+        tail=f"</{_DSML}invoke>\n",
+        arguments="tagged",
+        tags=(f'<{_DSML}parameter name="KEY" string="IS_TEXT">', f"</{_DSML}parameter>\n"),
+    )
+
+
+DEEPSEEK_V4 = _tagged("deepseek-v4", (_TAGS_OF_V4[0],), _TAGS_OF_V4)
+DEEPSEEK_V32 = _tagged("deepseek-v3.2", (_DSML,), _TAGS)

@@ -28,5 +28,6 @@ GLM = CallForm(
     closing="\n</tool_call>",
     head="NAME",
     tail="",
-    arguments="keyed",
+    arguments="tagged",
+    tags=("\n<arg_key>KEY</arg_key>\n<arg_value>", "</arg_value>"),
 )

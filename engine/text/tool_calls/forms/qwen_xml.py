@@ -29,5 +29,6 @@ QWEN_XML = CallForm(
     closing="\n</tool_call>",
     head="<function=NAME>\n",
     tail="</function>",
-    arguments="xml",
+    arguments="tagged",
+    tags=("<parameter=KEY>\n", "\n</parameter>\n"),
 )

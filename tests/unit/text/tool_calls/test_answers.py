@@ -166,6 +166,36 @@ OWN_FORMS = [
      "<｜tool▁call▁end｜><｜tool▁calls▁end｜>", [PARIS]),
     ("deepseek", '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris"}<｜tool▁call▁end｜>'
      "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", [PARIS, TIME]),
+    ("minimax", '<minimax:tool_call>\n<invoke name="search-files">\n<parameter name="query">a "b"\n</c></parameter>\n'
+     '<parameter name="limit">3</parameter>\n<parameter name="deep">true</parameter>\n<parameter name="paths">["x"]</parameter>\n'
+     "</invoke>\n</minimax:tool_call>", [SEARCH]),
+    ("minimax", '<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter></minimax:tool_call>Done.',
+     [PARIS, "Done."]),
+    ("minimax", '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n'
+     '<invoke name="get_time">\n</invoke>\n</minimax:tool_call>', [PARIS, TIME]),
+    ("minimax", '<minimax:tool_call><invoke name="multiply"></invoke></minimax:tool_call>',
+     ['<minimax:tool_call><invoke name="multiply"></invoke></minimax:tool_call>']),
+    ("deepseek-v3.2", '<｜DSML｜function_calls>\n<｜DSML｜invoke name="search-files">\n'
+     '<｜DSML｜parameter name="query" string="true">a "b"\n</c></｜DSML｜parameter>\n'
+     '<｜DSML｜parameter name="limit" string="false">3</｜DSML｜parameter>\n<｜DSML｜parameter name="deep" string="false">true'
+     '</｜DSML｜parameter>\n<｜DSML｜parameter name="paths" string="false">["x"]</｜DSML｜parameter>\n</｜DSML｜invoke>\n'
+     "</｜DSML｜function_calls>", [SEARCH]),
+    ("deepseek-v3.2", '<｜DSML｜function_calls><｜DSML｜invoke name="search-files"><｜DSML｜parameter name="note" string="true">7'
+     '</｜DSML｜parameter><｜DSML｜parameter name="other" string="false">7</｜DSML｜parameter></｜DSML｜invoke>',
+     [("search-files", {"note": "7", "other": 7})]),
+    ("deepseek-v4", '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_time">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>', [TIME]),
+    ("seed", "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>\n"
+     "<seed:tool_call>\n<function=get_time>\n</function>\n</seed:tool_call>", [PARIS, TIME]),
+    ("kimi", '<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Paris"}'
+     "<|tool_call_end|><|tool_call_begin|>functions.get_time:1<|tool_call_argument_begin|>{}<|tool_call_end|>"
+     "<|tool_calls_section_end|>", [PARIS, TIME]),
+    ("kimi", '<|tool_call_begin|>get_weather<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|>', [PARIS]),
+    ("command", '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}},\n'
+     '    {"tool_call_id": "1", "tool_name": "get_time", "parameters": {}}\n]<|END_ACTION|>', [PARIS, TIME]),
+    ("nemotron", '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": "get_time", "arguments": {}}]</TOOLCALL>',
+     [PARIS, TIME]),
+    ("nemotron", '<TOOLCALL>[{"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}]</TOOLCALL>', [PARIS]),
+    ("apriel", '<tool_calls>[{"name": "get_weather", "arguments": {"city": "Paris"}, "id": "call_1"}]</tool_calls>', [PARIS]),
     ("olmo", '<function_calls>get_weather(city="Paris")\nget_time()</function_calls>', [PARIS, TIME]),
     ("harmony", "<|channel|>analysis<|message|>The user asks.<|end|><|start|>assistant<|channel|>commentary "
      'to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris"}<|call|>', [("reasoning", "The user asks."), PARIS]),

@@ -58,3 +58,24 @@ def test_the_first_call_is_passed_on_as_it_arrives():
     parser = WithoutEqualCalls(CallParser(HERMES, TOOLS))
     parts = parser.feed(OSLO[:60])
     assert any(isinstance(part, CallArguments) for part in parts)
+
+
+class Single(CallParser):
+    """A parser whose answer ends with its second call."""
+
+    @property
+    def ended(self):
+        return self._sink.count >= 2 and not self._sink.is_open
+
+    @ended.setter
+    def ended(self, value):
+        pass
+
+
+def test_the_last_call_is_passed_on_when_the_parser_has_ended():
+    parser = WithoutEqualCalls(Single(HERMES, TOOLS))
+    parts = list(parser.feed(OSLO + ROME))
+    assert parser.ended
+    names = [part.name for part in parts if isinstance(part, CallBegun)]
+    assert names == ["get_weather", "get_weather"]
+    assert list(parser.finish()) == []

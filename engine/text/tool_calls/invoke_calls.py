@@ -1,0 +1,62 @@
+"""Calls as `<invoke name="f"><parameter name="x">1</parameter></invoke>`: of MiniMax M2 and DeepSeek V3.2.
+
+A value has no quotes and stands between its tags as it is. DeepSeek's tags begin with a token of their own
+and say whether a value is a text (`string="true"`) or JSON; without that its type is that of the schema.
+"""
+
+import re
+from functools import partial
+
+from engine.text.tool_calls.argument_types import ALL_KINDS, STRING
+from engine.text.tool_calls.call_sink import CallSink
+from engine.text.tool_calls.characters import Characters, Reading, Unreadable
+from engine.text.tool_calls.form import CallReader
+from engine.text.tool_calls.xml_calls import TaggedArguments, until
+
+_ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*["']?([^"'>]*)["']?""")
+
+
+def invoke_reader(mark: str, closing: str) -> CallReader:
+    """A reader of calls whose tags begin with `mark`, up to `closing`, which may be missing."""
+    return partial(_read_calls, mark=mark, closing=closing)
+
+
+def _read_calls(chars: Characters, sink: CallSink, *, mark: str, closing: str) -> Reading[None]:
+    opening = f"<{mark}invoke"
+    if not (yield from chars.literal(opening, after_spaces=True)):
+        raise Unreadable
+    yield from _read_call(chars, sink, mark, closing)
+    while (yield from chars.literal(opening, after_spaces=True)):
+        yield from _read_call(chars, sink, mark, closing)
+    yield from chars.literal(closing, after_spaces=True)
+
+
+def _read_call(chars: Characters, sink: CallSink, mark: str, closing: str) -> Reading[None]:
+    """One call, after `<invoke`."""
+    name = _attributes((yield from until(chars, ">"))).get("name", "")
+    if name not in sink.tools:
+        raise Unreadable
+    sink.begin(name)
+    arguments = TaggedArguments(sink, sink.tools[name], strips=False)
+    parameter, end = f"<{mark}parameter", f"</{mark}invoke>"
+    while (yield from chars.literal(parameter, after_spaces=True)):
+        try:
+            given = _attributes((yield from until(chars, ">")))
+        except Unreadable:
+            break
+        declared = {"true": STRING, "false": ALL_KINDS - STRING}.get(given.get("string", ""))
+        yield from arguments.write(
+            chars,
+            given.get("name", ""),
+            (f"</{mark}parameter>", end),
+            (parameter, end, closing),
+            declared,
+        )
+    arguments.close()
+    sink.end()
+    yield from chars.literal(end, after_spaces=True)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """The attributes in a tag."""
+    return dict(_ATTRIBUTE.findall(text))
