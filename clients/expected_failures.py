@@ -8,7 +8,7 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         "it does the task": "a model of 1.5B goes on calling tools until its turns are used up",
     },
     "codex": {"it does the task": "a model of 1.5B does not finish it"},
-    "vibe": {"it does the task": "a model of 1.5B runs the file that it has not written"},
+    "vibe": {"it does the task": "a model of 1.5B writes a call of `add` into its text"},
 }
 
 

@@ -2,11 +2,12 @@
 # requires-python = ">=3.11"
 # dependencies = ["mini-swe-agent==2.4.6"]
 # [tool.pravaha]
-# servers = ["model", "scripted"]
+# servers = ["scripted"]
 # ///
 """mini-swe-agent against a server: `python clients/mini_swe_agent.py http://127.0.0.1:8000`.
 
-It writes a module and its test, and runs the test.
+It writes a module and its test, and runs the test. Its commands are executed as they come, so it is tried with
+the scripted model alone: a small trained one writes them at random.
 """
 
 import json
@@ -30,19 +31,25 @@ TIMEOUT_S = 600
 
 def main(url: str) -> int:
     model = served_model(url)
-    checks = Checks(
-        "mini-swe-agent 2.4.6", expected_failures=expected("mini_swe_agent", model)
-    )
+    checks = Checks("mini-swe-agent 2.4.6", expected_failures=expected("mini_swe_agent", model))
     with TemporaryDirectory() as base:
         home, folder, record = Path(base, "home"), Path(base, "work"), Path(base, "record.json")
         home.mkdir()
         folder.mkdir()
         settings = (
             "mini.yaml", f"model.model_kwargs.api_base={url}/v1", "model.model_kwargs.api_key=none",
-            "model.model_kwargs.temperature=0", "model.cost_tracking=ignore_errors", "agent.step_limit=8",
+            "model.model_kwargs.temperature=0", "model.model_kwargs.tool_choice=required",
+            "model.cost_tracking=ignore_errors", "agent.step_limit=8",
         )  # fmt: skip
         command = [Path(sys.executable).parent / "mini", "--yolo", "--exit-immediately"]
-        command += ["--model", f"openai/{model}", "--task", task(model, *ANSWERS), "--output", record]
+        command += [
+            "--model",
+            f"openai/{model}",
+            "--task",
+            task(model, *ANSWERS),
+            "--output",
+            record,
+        ]
         command += [part for one in settings for part in ("-c", one)]
         own = {"HOME": str(home), "MSWEA_GLOBAL_CONFIG_DIR": str(home), "MSWEA_CONFIGURED": "true"}
         with checks.check("it works through the task to an end of its own"):

@@ -7,11 +7,11 @@
 """The `openai` client's own tests of its resources, against a server: `python openai_suite.py URL`.
 
 The tests are written for a stand-in that answers the examples of OpenAI's API description, so their requests
-name things that exist nowhere (`conv_123`, `gpt-6-astra`). `Examples` stands between them and the server and makes
-each thing before the request that names it: every test reads, changes or deletes a real one. The answers are the
+name things that exist nowhere (`conv_123`, `gpt-6-astra`). `Between` stands before the server and makes each
+thing before the request that names it: every test reads, changes or deletes a real one. The answers are the
 server's, and the tests compare their types with the client's own, loosely and strictly.
 
-Values that the description itself forbids, such as `limit: 0`, are replaced. What remains unanswered is in
+Values of examples that no server can take, such as `limit: 0`, are replaced. What remains unanswered is in
 `EXPECTED_FAILURES`.
 """
 
@@ -40,56 +40,87 @@ RESOURCES = (
     "vector_stores",
 )  # fmt: skip
 EMBEDDING_MODEL = "minilm"
+CONTENT = b"Hello."
+LEAST = {"max_tokens": 1, "best_of": 1, "max_completion_tokens": 1}  # examples have 0
+NO_QUERY = ("limit=0", "after=after", "before=before")
 PASSED_ON = ("content-type", "authorization", "accept")
-EXPECTED_FAILURES: dict[str, str] = {}
+EXPECTED_FAILURES = {
+    r"chat/completions/test_messages::.*_list.*": "answers of chats are not kept; Responses are",
+    r"chat/test_completions::.*_(retrieve|update|list|delete)\b.*": "answers of chats are not kept",
+    r"test_models::.*_delete": "a model is not deleted by this API",
+    r"test_embeddings::test_(method|raw_response|streaming_response)_create": "the client asks for base64 by"
+    " default, and its strict validation comes before it decodes",
+    r"test_embeddings::test_method_create_with_all_params": "MiniLM's vectors cannot be shortened",
+    r"test_responses::test_method_create_with_all_params_.*": "there are no stored prompts",
+    r"test_vector_stores::test_method_search_with_all_params": "queries are not rewritten",
+}
+"""Names of tests, as patterns, and why they fail. Only ever gets shorter."""
 
 
-class Examples:  # noqa: D102
+class Examples:
     """What the examples of one request name, made when it is asked for."""
 
     def __init__(self, client: OpenAI, path: str) -> None:
         self._client = client
-        self._in_background = path.endswith("/cancel")
+        self._in_background = path.endswith("/cancel") or "stream=true" in path
 
     @cached_property
     def model(self) -> str:
+        """The model's name."""
         return self._client.models.list().data[0].id
 
     @cached_property
     def conversation(self) -> str:
+        """A conversation with one message."""
         item = {"type": "message", "role": "user", "content": "Hello."}
         return self._client.conversations.create(items=[item]).id
 
     @cached_property
     def item(self) -> str:
+        """Its message."""
         return self._client.conversations.items.list(self.conversation).data[0].id
 
     @cached_property
     def response(self) -> str:
+        """A response, in the background if only such a one will do."""
         fields = {"input": "Hello.", "max_output_tokens": 16, "background": self._in_background}
         return self._client.responses.create(model=self.model, **fields).id
 
     @cached_property
     def file(self) -> str:
-        return self._client.files.create(file=("a.txt", b"Hello."), purpose="assistants").id
+        """A file."""
+        return self._client.files.create(file=("a.txt", CONTENT), purpose="assistants").id
 
     @cached_property
     def vector_store(self) -> str:
+        """An empty vector store."""
         return self._client.vector_stores.create().id
 
     @cached_property
     def batch(self) -> str:
+        """A batch with the file, in the vector store."""
         batches = self._client.vector_stores.file_batches
         return batches.create(self.vector_store, file_ids=[self.file]).id
 
     @cached_property
     def upload(self) -> str:
-        fields = {"bytes": 6, "filename": "a.txt", "mime_type": "text/plain"}
+        """An upload that is not complete."""
+        fields = {"bytes": len(CONTENT), "filename": "a.txt", "mime_type": "text/plain"}
         return self._client.uploads.create(purpose="assistants", **fields).id
+
+    @cached_property
+    def part(self) -> str:
+        """All of its content."""
+        return self._client.uploads.parts.create(self.upload, data=CONTENT).id
+
+    def index_file(self) -> None:
+        """Put the file into the vector store."""
+        files = self._client.vector_stores.files
+        files.create_and_poll(self.file, vector_store_id=self.vector_store, poll_interval_ms=10)
 
 
 NAMES = {
-    "model": re.compile(r"gpt-6-astra|gpt-3\.5-turbo-instruct"),
+    "model": re.compile(r"model|gpt-6-astra|gpt-3\.5-turbo-instruct"),
     "conversation": re.compile(r"conv_123"),
     "item": re.compile(r"msg_abc"),
     "response": re.compile(r"resp_\w+|response_id|previous_response_id"),
@@ -115,10 +146,13 @@ def real(value: Any, examples: Examples) -> Any:
 
 
 def real_path(path: str, examples: Examples) -> str:
-    """A path with real names, and without a limit of 0, which stands for any number in the examples."""
+    """A path with real names, and a query without what no server can answer."""
     path, _, query = path.partition("?")
+    in_store = re.search(r"/vector_stores/[^/]+/files/[^/]+", path) is not None
     path = "/".join(real(part, examples) for part in path.split("/"))
-    query = "&".join(one for one in query.split("&") if one and one != "limit=0")
+    if in_store:
+        examples.index_file()
+    query = "&".join(one for one in query.split("&") if one and one not in NO_QUERY)
     return f"{path}?{query}" if query else path
 
 
@@ -126,12 +160,25 @@ def real_body(path: str, body: dict[str, Any], examples: Examples) -> dict[str, 
     """A body with real names, and without what the description itself forbids."""
     if body.get("conversation") and body.get("previous_response_id"):
         del body["conversation"]  # each excludes the other
+    if "logit_bias" in body:
+        body["logit_bias"] = {"65": 0}  # its keys are token ids; examples have `foo`
+    for name, least in LEAST.items():
+        if name in body:
+            body[name] = max(least, body[name])
     if path.endswith("/embeddings"):
         body["model"] = EMBEDDING_MODEL
     if re.search(r"/responses(/compact|/input_tokens)?$", path):
         body = {"model": "gpt-6-astra", "input": "Hello."} | body
     if path.endswith("/uploads"):
-        body["bytes"] = 6  # examples have 0
+        body["bytes"] = len(CONTENT)  # examples have 0
+    if path.endswith("/complete"):
+        body.pop("md5", None)  # examples have `md5`
+        body["part_ids"] = [examples.part]
+    if path.endswith("/file_batches"):
+        body.pop("files", None)  # excludes `file_ids`
+        body["file_ids"] = ["file_id"]
+    if "file_ids" in body:
+        body["file_ids"] = ["file_id"]
     return real(body, examples)
 
 
@@ -163,7 +210,7 @@ class Between(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_DELETE = _pass_on
+    do_GET = do_POST = do_DELETE = _pass_on  # noqa: N815 the base class asks for these names
 
     def log_message(self, *_: Any) -> None:
         """Requests are not logged."""
@@ -172,7 +219,7 @@ class Between(BaseHTTPRequestHandler):
 def tests_of_client(folder: Path) -> Path:
     """The client's source distribution, which has its tests, unpacked."""
     source = folder / f"openai-{openai.__version__}"
-    if not source.exists():
+    if not (source / "tests").exists():
         options = ["--no-deps", "--no-binary", "openai", "-q", "-d", folder]
         wanted = f"openai=={openai.__version__}"
         subprocess.run([sys.executable, "-m", "pip", "download", *options, wanted], check=True)
@@ -221,23 +268,24 @@ def main(url: str) -> int:
     )
     between.shutdown()
     sums: dict[str, Counter[str]] = {}
-    failed, passing = 0, set()
+    failing = set()
     for file, name, outcome in results:
-        expected = f"{file}::{name}" in EXPECTED_FAILURES
+        expected = next(
+            (one for one in EXPECTED_FAILURES if re.fullmatch(one, f"{file}::{name}")), None
+        )
         kind = "passed" if outcome == "passed" else "expected failures" if expected else "failed"
         sums.setdefault(file, Counter())[kind] += 1
         if kind == "failed":
             print(f"FAILED            {file}::{name}: {outcome.splitlines()[0][:200]}")
-        if kind == "passed" and expected:
-            passing.add(f"{file}::{name}")
-        failed += kind == "failed"
-    for name in sorted(passing):
-        print(f"FAILED            {name}: it passes now; take it off the list")
+        elif kind == "expected failures":
+            failing.add(expected)
+    for one in EXPECTED_FAILURES.keys() - failing:
+        print(f"FAILED            {one}: it passes now; take it off the list")
     for file, counts in sums.items():
         print(f"{file}: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
     total = sum(sums.values(), Counter())
     print(", ".join(f"{total[kind]} {kind}" for kind in ("passed", "expected failures", "failed")))
-    return int(failed > 0 or bool(passing))
+    return int(total["failed"] > 0 or failing != EXPECTED_FAILURES.keys())
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """A server with a scripted model: `python clients/scripted_model.py PORT`, from the root of the project.
 
 It is the server of `pravaha --serve`, with its faces, templates, scheduler and parsing of calls; only the
-weights are replaced. A conversation carries the model's answers itself, in a user's message, as `agent_task.py`
-writes them:
+weights are replaced. A conversation carries the model's answers itself, in a user's message, as
+`agent_task.py` writes them:
 
     <answers>[{"name": "bash", "arguments": {"command": "ls"}}, "Done."]</answers>
 
 The first answer after that message is the first of the list, and so on: an object is written as a call, a
-text as it is. Without a list, or after its end, the answer is `OTHERWISE`. So agents whose task no small model
-finishes can be tried from the first request to the last.
+text as it is. Without a list, or after its end, the answer is `OTHERWISE`. So agents whose task no small
+model finishes can be tried from the first request to the last.
 """
 
 import json
