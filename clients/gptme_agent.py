@@ -6,8 +6,8 @@
 # ///
 """gptme against a server: `python clients/gptme_agent.py http://127.0.0.1:8000`.
 
-It writes a module and its test, and runs the test, with its own tools as functions of the API. Its commands are
-executed as they come, so it is tried with the scripted model alone.
+It writes a module and its test, and runs the test, with its own tools as functions of the API. Its commands
+are executed as they come, so it is tried with the scripted model alone.
 """
 
 import os

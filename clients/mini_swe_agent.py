@@ -6,8 +6,8 @@
 # ///
 """mini-swe-agent against a server: `python clients/mini_swe_agent.py http://127.0.0.1:8000`.
 
-It writes a module and its test, and runs the test. Its commands are executed as they come, so it is tried with
-the scripted model alone: a small trained one writes them at random.
+It writes a module and its test, and runs the test. Its commands are executed as they come, so it is tried
+with the scripted model alone: a small trained one writes them at random.
 """
 
 import json

@@ -85,10 +85,10 @@ class ScriptedModel(ToyExecutor):
         places = np.arange(length)
         blocks = plan.block_tables[row, places // self.block_size]
         stored = self.kv[blocks, places % self.block_size]
-        logits = np.full(self.vocab_size, -10, np.float32)
+        logits = np.full(self.vocab_size, -100, np.float32)
         for value, token in enumerate(reversed((*CLOSING, END_OF_TEXT))):
-            logits[token] = value - 5
-        logits[next_token(stored % 2**40)] = 10
+            logits[token] = 10 * value
+        logits[next_token(stored % 2**40)] = 100  # far above, so that any temperature gives the same
         return logits
 
 
