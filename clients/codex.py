@@ -7,8 +7,8 @@
 """Codex itself against a server: `codex.py URL [MODEL]`.
 
 It answers, with the instructions and tools that `GET /v1/models` tells it. With the scripted model it also
-writes a module by `apply_patch` and its test by the shell, and runs the test. Its commands are executed as they
-come, so a trained model is not given the task.
+writes a module by `apply_patch` and its test by the shell, and runs the test. Its commands are executed as
+they come, so a trained model is not given the task.
 """
 
 import json

@@ -88,7 +88,9 @@ class ScriptedModel(ToyExecutor):
         logits = np.full(self.vocab_size, -100, np.float32)
         for value, token in enumerate(reversed((*CLOSING, END_OF_TEXT))):
             logits[token] = 10 * value
-        logits[next_token(stored % 2**40)] = 100  # far above, so that any temperature gives the same
+        logits[next_token(stored % 2**40)] = (
+            100  # far above, so that any temperature gives the same
+        )
         return logits
 
 

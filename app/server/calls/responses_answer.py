@@ -251,8 +251,8 @@ class ResponseAnswer:
 def response_usage(counts: Mapping[str, Any]) -> dict[str, Any]:
     """OpenAI's `usage` of a response from that of a chat.
 
-    The client's own type requires `cache_write_tokens`. Every token of a prompt that is computed is written to
-    the KV cache, so they are those that were not found in it.
+    The client's own type requires `cache_write_tokens`. Every token of a prompt that is computed is written
+    to the KV cache, so they are those that were not found in it.
     """
     details = counts.get("completion_tokens_details") or {}
     cached = counts["prompt_tokens_details"]["cached_tokens"]
