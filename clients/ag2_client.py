@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["ag2[openai,ollama]==1.2.1"]
 # ///
-"""AG2 against a server: `python clients/ag2_client.py http://127.0.0.1:8000`. Chats, Responses and Ollama's API."""
+"""AG2's chats, Responses and Ollama: `python clients/ag2_client.py http://127.0.0.1:8000`."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ def main(url: str) -> int:
         ("chat", OpenAIConfig(**own, max_tokens=120)),
         ("chat, streamed", OpenAIConfig(**own, max_tokens=120, streaming=True)),
         ("Responses", OpenAIResponsesConfig(**own, max_output_tokens=120)),
-        ("Ollama", OllamaConfig(model=name, base_url=url, temperature=0)),
+        ("Ollama", OllamaConfig(model=name, host=url, temperature=0, max_tokens=120)),
     ):
         with checks.check(f"{face}: two turns"):
 

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["haystack-ai==3.4.1"]
 # ///
-"""Haystack against a server: `python clients/haystack_client.py http://127.0.0.1:8000`. Chats and Responses."""
+"""Haystack's chats and Responses: `python clients/haystack_client.py http://127.0.0.1:8000`."""
 
 import os
 import sys

@@ -1,6 +1,8 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["langchain-openai==1.7.4", "langchain-tests==1.1.9", "pytest", "pytest-asyncio"]
+# dependencies = [
+#     "langchain-openai==1.7.4", "langchain-tests==1.1.9", "pytest==9.2.0", "pytest-asyncio==1.5.0",
+# ]
 # ///
 """LangChain's own tests of chat models, with its OpenAI model against a server.
 

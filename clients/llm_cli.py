@@ -4,7 +4,7 @@
 # ///
 """The command `llm` against a server: `python clients/llm_cli.py http://127.0.0.1:8000`.
 
-Its own models of OpenAI's API, from `extra-openai-models.yaml`, and the ones that the plug-in for Ollama finds.
+Its models of OpenAI's API, from `extra-openai-models.yaml`, and the ones that the plug-in for Ollama finds.
 """
 
 import json
@@ -46,7 +46,8 @@ def main(url: str) -> int:
         def llm(*arguments: str, text: str | None = None) -> str:
             done = subprocess.run(
                 [Path(sys.executable).parent / "llm", *arguments],
-                env={**os.environ, **own}, input=text, capture_output=True, text=True, timeout=600, check=False,
+                env={**os.environ, **own}, input=text, capture_output=True, text=True, timeout=600,
+                check=False,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr
             return done.stdout.strip()
@@ -55,9 +56,10 @@ def main(url: str) -> int:
             assert llm("-m", "pravaha", *SHORT, "Say hello.")
         with checks.check("an answer at once, with a system prompt and text from a pipe"):
             system = ("-s", "Answer with one word: which fruit is it?")
-            assert "apple" in llm(
-                "-m", "pravaha", "--no-stream", *SHORT, *system, text="A red apple."
-            ).lower()
+            assert (
+                "apple"
+                in llm("-m", "pravaha", "--no-stream", *SHORT, *system, text="A red apple.").lower()
+            )
         with checks.check("a conversation goes on"):
             llm("-m", "pravaha", *SHORT, "My name is Anna.")
             assert "Anna" in llm("-c", *SHORT, "What is my name?")
@@ -73,10 +75,12 @@ def main(url: str) -> int:
             assert llm("-m", "pravaha-text", "-o", "max_tokens", "8", "Once upon a")
         with checks.check("Ollama: the models, and an answer"):
             assert model in llm("ollama", "models")
-            assert llm("-m", model, "-o", "num_predict", "40", "Say hello.")
+            assert llm("-m", f"ollama/{model}", "-o", "num_predict", "40", "Say hello.")
         with checks.check("Ollama: a schema"):
             options = ("-o", "temperature", "0", "-o", "num_predict", "60")
-            found = llm("-m", model, *options, "--schema", "name, age int", "Anna is 34.")
+            found = llm(
+                "-m", f"ollama/{model}", *options, "--schema", "name, age int", "Anna is 34."
+            )
             assert json.loads(found)["name"] == "Anna", found
     return checks.report()
 

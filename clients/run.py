@@ -57,14 +57,14 @@ def read_script(path: Path) -> Script | None:
     return Script(path, tuple(head["dependencies"]), head["requires-python"], tuple(servers))
 
 
-def interpreter(wanted: str) -> str | None:
-    """A Python of this machine that fits; this one if it does."""
+def interpreter(wanted: str, own: int = sys.version_info.minor) -> str | None:
+    """A Python of this machine that fits; this one, of minor version `own`, if it does."""
     lowest, highest = (re.search(rf"{sign}3\.(\d+)", wanted) for sign in (">=", "<"))
 
     def fits(minor: int) -> bool:
         return not ((lowest and minor < int(lowest[1])) or (highest and minor >= int(highest[1])))
 
-    if fits(sys.version_info.minor):
+    if fits(own):
         return sys.executable
     names = [name for name in NEWER_PYTHONS if fits(int(name.rpartition(".")[2]))]
     return next((found for name in names if (found := shutil.which(name))), None)
