@@ -41,7 +41,7 @@ def main(url: str) -> int:
         agent = CodeAgent(
             tools=[], model=model, max_steps=4, use_structured_outputs_internally=True
         )
-        answer = agent.run("Compute 21 * 2 with Python.")
+        answer = agent.run("What is 21 * 2?")
         assert "42" in str(answer), answer
     return checks.report()
 
