@@ -1,25 +1,35 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["claude-agent-sdk==0.2.189"]
+# [tool.pravaha]
+# servers = ["model", "scripted"]
 # ///
 """Claude Code, as `claude-agent-sdk` carries it, against a server: `python claude_code.py http://127.0.0.1:8000`.
 
 It works in an empty directory of its own, with settings of its own. Its first prompt has about 12,000 tokens,
-which a small machine reads for a minute or more. Prints one line and exits with 1 if there is no answer.
+which a small machine reads for a minute or more. With the scripted model it also writes a module and its
+test, and runs the test.
 """
 
 import asyncio
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+from agent_task import MODULE, RUN, TEST, assert_done, call, served_model, task, with_answers
+from checks import Checks
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage, TextBlock, query
+from expected_failures import expected
 
 URL = sys.argv[1].rstrip("/")
-PROMPT = sys.argv[2] if len(sys.argv) > 2 else "Answer with one word: what is the capital of Italy?"
 TIMEOUT_S = float(os.environ.get("TIMEOUT_S", "900"))
+ANSWERS = (
+    call("Write", file_path="{folder}/calc.py", content=MODULE),
+    call("Write", file_path="{folder}/test_calc.py", content=TEST),
+    call("Bash", command=RUN),
+    "The test passes.",
+)
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -35,43 +45,54 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-async def ask(home: Path) -> tuple[str, ResultMessage | None]:
-    """The texts of the answer, and how the session ended."""
+async def ask(home: Path, prompt: str, *, allow_all: bool) -> tuple[str, ResultMessage]:
+    """The texts of the answer, and how the session ended. `allow_all`: it may write and execute."""
     options = ClaudeAgentOptions(
         cwd=home,
         env=environment(home),
-        max_turns=3,
-        permission_mode="bypassPermissions" if os.environ.get("ALLOW_ALL") else "default",
+        max_turns=len(ANSWERS) + 1,
+        permission_mode="acceptEdits" if allow_all else "default",
+        allowed_tools=["Write", "Bash"] if allow_all else [],
         setting_sources=[],
         stderr=lambda line: print(f"     {line}") if os.environ.get("TRACE") else None,
     )
     texts: list[str] = []
-    result: ResultMessage | None = None
-    async for message in query(prompt=PROMPT, options=options):
+    results: list[ResultMessage] = []
+    async for message in query(prompt=prompt, options=options):
         if os.environ.get("TRACE"):
             print(f"     {message}")
         if isinstance(message, AssistantMessage):
             texts += [one.text for one in message.content if isinstance(one, TextBlock)]
         if isinstance(message, ResultMessage):
-            result = message
-    return "".join(texts), result
+            results.append(message)
+    return "".join(texts), results[-1]
+
+
+def answer(home: Path, prompt: str, *, allow_all: bool = False) -> str:
+    """The text of a session that ended well."""
+    asked = ask(home, prompt, allow_all=allow_all)
+    text, result = asyncio.run(asyncio.wait_for(asked, TIMEOUT_S))
+    assert not result.is_error, result
+    assert text.strip()
+    assert "API Error" not in text, text
+    return text
 
 
 def main() -> int:
-    """0 if Claude Code has answered."""
-    begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as home:
-        try:
-            text, result = asyncio.run(asyncio.wait_for(ask(Path(home)), TIMEOUT_S))
-        except Exception as error:
-            print(f"FAIL claude_code: {type(error).__name__}: {error}")
-            return 1
-    seconds = time.monotonic() - begun
-    if result is None or result.is_error or "API Error" in text:
-        print(f"FAIL claude_code: {text!r}, {result}")
-        return 1
-    print(f"ok   claude_code: {text.strip()[:200]!r} in {result.num_turns} turns, {seconds:.0f} s")
-    return 0
+    model = served_model(URL)
+    checks = Checks("claude-agent-sdk 0.2.189", expected_failures=expected("claude_code", model))
+    greeting = "Answer with one word: what is the capital of Italy?"
+    if model == "scripted":
+        greeting = with_answers(greeting, "Rome")
+    with tempfile.TemporaryDirectory() as home, checks.check("it answers"):
+        print(answer(Path(home), greeting))
+    if model == "scripted":
+        with tempfile.TemporaryDirectory() as home, checks.check("it does the task"):
+            folder = Path(home)
+            prompt = task(model, *ANSWERS).replace("{folder}", home)
+            print(answer(folder, prompt, allow_all=True))
+            assert_done(folder)
+    return checks.report()
 
 
 if __name__ == "__main__":

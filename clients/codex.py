@@ -1,12 +1,14 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["openai-codex-cli-bin==0.163.0"]
+# [tool.pravaha]
+# servers = ["model", "scripted"]
 # ///
 """Codex itself against a server: `codex.py URL [MODEL]`.
 
-It answers, then writes a file and runs it, with the instructions and tools that `GET /v1/models` tells it.
-The last check is for models that call tools well: whether the model is able to is another question than
-whether the server is. Prints a line for each check; the exit status is 1 if one failed.
+It answers, with the instructions and tools that `GET /v1/models` tells it. With the scripted model it also
+writes a module by `apply_patch` and its test by the shell, and runs the test. Its commands are executed as
+they come, so a trained model is not given the task.
 """
 
 import json
@@ -18,6 +20,8 @@ import urllib.request
 from pathlib import Path
 
 import codex_cli_bin
+from agent_task import MODULE, RUN, TEST, assert_done, call, task, with_answers
+from checks import Checks
 
 URL = sys.argv[1].rstrip("/")
 KEY = os.environ.get("PRAVAHA_API_KEY", "none")
@@ -36,6 +40,13 @@ supports_websockets = {websockets}
 goals = false
 multi_agent = false
 """
+ADDED = "".join(f"+{line}\n" for line in MODULE.splitlines())
+ANSWERS = (
+    call("apply_patch", input=f"*** Begin Patch\n*** Add File: calc.py\n{ADDED}*** End Patch\n"),
+    call("exec_command", cmd=f"cat > test_calc.py <<'E'\n{TEST}E\n"),
+    call("exec_command", cmd=RUN),
+    "The test passes.",
+)
 
 
 def catalog() -> bytes:
@@ -63,37 +74,36 @@ def codex(home: Path, folder: Path, task: str) -> "subprocess.CompletedProcess[s
 
 
 def main() -> int:
-    """Run the checks; the number of those that failed."""
     text = catalog()
     model = sys.argv[2] if len(sys.argv) > 2 else json.loads(text)["models"][0]["slug"]
-    failed = 0
+    checks = Checks("openai-codex-cli-bin 0.163.0")
     with tempfile.TemporaryDirectory() as base:
         home, folder = Path(base, "home"), Path(base, "work")
         home.mkdir()
         folder.mkdir()
         (home / "models.json").write_bytes(text)
-        for websockets in ("true", "false"):
+        greeting = "Answer with the word READY and call no tool."
+        if model == "scripted":
+            greeting = with_answers(greeting, "READY")
+        for websockets, over in (("true", "WebSocket"), ("false", "HTTP")):
             config = CONFIG.format(
                 model=model, url=URL, catalog=home / "models.json", websockets=websockets
             )
             (home / "config.toml").write_text(config)
-            said = codex(home, folder, "Answer with the word READY and call no tool.")
-            known = "metadata" not in said.stderr
-            over = "WebSocket" if websockets == "true" else "HTTP"
-            for name, passed in {
-                f"answers over {over}": said.returncode == 0 and bool(said.stdout.strip()),
-                "knows the model": known,
-            }.items():
-                print(f"{'ok     ' if passed else 'FAILED '} {name}")
-                failed += not passed
-        done = codex(home, folder, "Write hello.py, which prints hello, and run it.")
-        passed = done.returncode == 0 and (folder / "hello.py").exists()
-        print(f"{'ok     ' if passed else 'FAILED '} writes a file")
-        failed += not passed
-        if failed:
-            print(said.stdout, said.stderr, done.stdout, done.stderr, sep="\n")
-    return failed
+            said = codex(home, folder, greeting)
+            print(said.stderr[-2000:])
+            with checks.check(f"it answers over {over}"):
+                assert said.returncode == 0
+                assert said.stdout.strip()
+            with checks.check(f"it knows the model over {over}"):
+                assert "metadata" not in said.stderr
+        if model == "scripted":
+            done = codex(home, folder, task(model, *ANSWERS))
+            print(done.stderr[-4000:])
+            with checks.check("it does the task"):
+                assert_done(folder)
+    return checks.report()
 
 
 if __name__ == "__main__":
-    sys.exit(1 if main() else 0)
+    sys.exit(main())

@@ -1,6 +1,8 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["langchain-anthropic==1.7.10", "langchain-tests==1.1.9", "pytest", "pytest-asyncio"]
+# dependencies = [
+#     "langchain-anthropic==1.7.10", "langchain-tests==1.1.9", "pytest==9.2.0", "pytest-asyncio==1.5.0",
+# ]
 # ///
 """LangChain's own tests of chat models, with its Anthropic model against a server.
 

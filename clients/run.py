@@ -3,69 +3,100 @@
     python clients/run.py --model MODEL [--only NAME …]      # starts a server with a model
     python clients/run.py --url http://127.0.0.1:8000        # asks one that runs
 
-Each script names its packages in its head (PEP 723) and gets an environment of its own with them, which is
-kept for the next time. One of `EXPECTED_FAILURES` counts as failed once it passes: take it off the list.
+Each script names its Python and its packages in its head (PEP 723) and gets an environment of its own with
+them, which is kept for the next time. `servers` in the head's `[tool.pravaha]` says what it is run against:
+`model`, the model of the server above (the default), `scripted`, the model of `scripted_model.py`, or both.
+What is expected to fail: `expected_failures.py`.
 """
 
 import argparse
+import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 import tomllib
 import urllib.request
-import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
-PORT = 8713
+MODEL_PORT, SCRIPTED_PORT = 8713, 8714
 LOAD_S = 180
 HEAD = re.compile(r"^# /// script\n((?:#.*\n)+?)# ///$", re.MULTILINE)
-EXPECTED_FAILURES = {
-    "claude_code": "a model of 1.5B goes on calling tools until its turns are used up",
-    "codex": "a model of 1.5B does not finish its task of writing and running a file",
-}
-"""Only ever gets shorter."""
+NEWER_PYTHONS = tuple(f"python3.{minor}" for minor in range(12, 15))
 
 
-def packages_of(script: Path) -> list[str]:
-    """The packages that a script names in its head; empty for a module that is none."""
-    found = HEAD.search(script.read_text())
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A client's script, and what its head says."""
+
+    path: Path
+    packages: tuple[str, ...]
+    python: str  # such as ">=3.12"
+    servers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name without the ending."""
+        return self.path.stem
+
+
+def read_script(path: Path) -> Script | None:
+    """A script with a head; None for a module without one."""
+    found = HEAD.search(path.read_text())
     if found is None:
-        return []
+        return None
     lines = [line.removeprefix("#").removeprefix(" ") for line in found[1].splitlines()]
-    packages: list[str] = tomllib.loads("\n".join(lines))["dependencies"]
-    return packages
+    head: dict[str, Any] = tomllib.loads("\n".join(lines))
+    servers = head.get("tool", {}).get("pravaha", {}).get("servers", ["model"])
+    return Script(path, tuple(head["dependencies"]), head["requires-python"], tuple(servers))
 
 
-def environment(script: Path, packages: list[str], folder: Path) -> Path:
+def interpreter(wanted: str, own: int = sys.version_info.minor) -> str | None:
+    """A Python of this machine that fits; this one, of minor version `own`, if it does."""
+    lowest, highest = (re.search(rf"{sign}3\.(\d+)", wanted) for sign in (">=", "<"))
+
+    def fits(minor: int) -> bool:
+        return not ((lowest and minor < int(lowest[1])) or (highest and minor >= int(highest[1])))
+
+    if fits(own):
+        return sys.executable
+    names = [name for name in NEWER_PYTHONS if fits(int(name.rpartition(".")[2]))]
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+def environment(script: Script, python: str, folder: Path) -> Path:
     """The interpreter of a script's environment, which is made if there is none with these packages."""
-    where = folder / script.stem
-    python, installed = where / "bin" / "python", where / "packages.txt"
-    wanted = "\n".join(packages)
+    where = folder / script.name
+    own, installed = where / "bin" / "python", where / "packages.txt"
+    wanted = "\n".join(script.packages)
     if not installed.exists() or installed.read_text() != wanted:
-        venv.create(where, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+        subprocess.run([python, "-m", "venv", "--clear", where], check=True)
+        subprocess.run([own, "-m", "pip", "install", "-q", *script.packages], check=True)
         installed.write_text(wanted)
-    return python
+    return own
 
 
 @contextmanager
-def server(model: str) -> Iterator[str]:
-    """A server with a model, on a port of this machine."""
-    pravaha = Path(sys.executable).parent / "pravaha"
+def serving(command: list[str | Path], port: int) -> Iterator[str]:
+    """A server of this machine, stopped at the end."""
     process = subprocess.Popen(
-        [pravaha, "--serve", "--port", str(PORT), "--model", model],
+        command,
+        cwd=HERE.parent,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
         stdout=subprocess.DEVNULL,
     )
-    url = f"http://127.0.0.1:{PORT}"
+    url = f"http://127.0.0.1:{port}"
     try:
         end = time.monotonic() + LOAD_S
         while not is_ready(url):
             if process.poll() is not None or time.monotonic() > end:
-                raise SystemExit(f"The server did not load {model}.")
+                raise SystemExit(f"The server did not start: {' '.join(map(str, command))}")
             time.sleep(0.5)
         yield url
     finally:
@@ -82,13 +113,16 @@ def is_ready(url: str) -> bool:
         return False
 
 
-def checked(script: Path, url: str, folder: Path, timeout_s: float) -> tuple[str, str, float]:
+def checked(script: Script, url: str, folder: Path, timeout_s: float) -> tuple[str, str, float]:
     """Result, last line and seconds of one script."""
     began = time.monotonic()
+    python = interpreter(script.python)
+    if python is None:
+        return "skipped", f"no Python {script.python} on the path", 0.0
     try:
-        python = environment(script, packages_of(script), folder)
+        own = environment(script, python, folder)
         done = subprocess.run(
-            [python, script, url],
+            [own, script.path, url],
             cwd=HERE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -101,43 +135,47 @@ def checked(script: Path, url: str, folder: Path, timeout_s: float) -> tuple[str
         return "failed", "its packages could not be installed", time.monotonic() - began
     print(done.stdout)
     lines = [line for line in done.stdout.splitlines() if line.strip()]
-    passed, expected = done.returncode == 0, script.stem in EXPECTED_FAILURES
     last = lines[-1].strip()[:100] if lines else ""
-    if passed:
-        result = "FAILED: it passes now, take it off the list" if expected else "passed"
-    else:
-        result = "expected failure" if expected else "failed"
-    return result, last, time.monotonic() - began
+    return "passed" if done.returncode == 0 else "failed", last, time.monotonic() - began
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", help="a model for the server that is started")
+    parser.add_argument("--model", default="smollm2", help="a model for the server that is started")
     parser.add_argument("--url", help="of a server that runs")
     parser.add_argument("--only", nargs="*", help="names of scripts, without .py")
     parser.add_argument("--environments", type=Path, default=HERE / ".environments")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each script")
     given = parser.parse_args()
-    scripts = [one for one in sorted(HERE.glob("*.py")) if packages_of(one)]
+    scripts = [one for path in sorted(HERE.glob("*.py")) if (one := read_script(path))]
     if given.only:
-        scripts = [one for one in scripts if one.stem in given.only]
+        scripts = [one for one in scripts if one.name in given.only]
     rows = []
 
-    def run_all(url: str) -> None:
+    def run_all(server: str, url: str) -> None:
         for script in scripts:
-            print(f"== {script.stem}", flush=True)
-            rows.append((script, *checked(script, url, given.environments, given.timeout)))
+            if server in script.servers:
+                print(f"== {script.name}, {server}", flush=True)
+                rows.append(
+                    (script, server, *checked(script, url, given.environments, given.timeout))
+                )
 
+    if any("scripted" in one.servers for one in scripts):
+        command = [sys.executable, HERE / "scripted_model.py", str(SCRIPTED_PORT)]
+        with serving(command, SCRIPTED_PORT) as url:
+            run_all("scripted", url)
     if given.url:
-        run_all(given.url)
-    else:
-        with server(given.model or "smollm2") as url:
-            run_all(url)
-    print("\n| script | packages | result | last line | s |\n|---|---|---|---|---|")
-    for script, result, last, seconds in rows:
-        packages = ", ".join(packages_of(script))
-        print(f"| `{script.stem}` | {packages} | {result} | {last} | {seconds:.0f} |")
-    return int(any(result.lower().startswith("failed") for _, result, *_ in rows))
+        run_all("model", given.url)
+    elif any("model" in one.servers for one in scripts):
+        pravaha = Path(sys.executable).parent / "pravaha"
+        options = ["--serve", "--port", str(MODEL_PORT), "--model", given.model]
+        with serving([pravaha, *options], MODEL_PORT) as url:
+            run_all("model", url)
+    print("\n| script | server | packages | result | last line | s |\n|---|---|---|---|---|---|")
+    for script, server, result, last, seconds in rows:
+        packages = ", ".join(script.packages)
+        print(f"| `{script.name}` | {server} | {packages} | {result} | {last} | {seconds:.0f} |")
+    return int(any(row[2] == "failed" for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Ollama's API: chats, prompts, vectors and models, as Ollama's clients send and read them."""
 
 import json
+import re
 
 import httpx
 import pytest
@@ -218,6 +219,10 @@ def test_models_are_listed_and_shown(client):
     assert "toy:latest" in names
     (running,) = client.get("/api/ps").json()["models"]
     assert running["name"] == "toy:latest"
+    listed = {one["model"]: one["digest"] for one in client.get("/api/tags").json()["models"]}
+    assert running["digest"] == listed["toy:latest"]
+    assert len(set(listed.values())) == len(listed)  # equal ones would be names of one model
+    assert all(re.fullmatch(r"[0-9a-f]{64}", one) for one in listed.values())
     for body in ({"name": "toy"}, {"model": "toy:latest"}):
         shown = client.post("/api/show", json=body).json()
         assert shown["model_info"]["general.architecture"]

@@ -178,6 +178,15 @@ def test_models(api):
         api.models.retrieve("gpt-9")
 
 
+def test_a_voice_is_accepted_for_an_answer_in_text(api):
+    voice = {"format": "wav", "voice": "alloy"}
+    answer = chat(api, audio=voice, modalities=["text"])
+    assert answer.choices[0].message.audio is None
+    with pytest.raises(openai.BadRequestError) as refused:
+        chat(api, audio=voice, modalities=["text", "audio"])
+    assert refused.value.param == "modalities"
+
+
 def test_errors_arrive_as_the_clients_own(api):
     with pytest.raises(openai.BadRequestError) as refused:
         chat(api, modalities=["audio"])

@@ -75,6 +75,20 @@ def test_whole_and_streamed_answers_are_the_same(api):
     assert final.usage.total_tokens == whole.usage.total_tokens
 
 
+def test_answers_pass_the_clients_strict_validation():
+    with answering("Hello ", "there.") as http:
+        api = openai.OpenAI(
+            base_url=f"{http.base_url}/v1", api_key="none", _strict_response_validation=True
+        )
+        whole = api.responses.create(model="toy", input="hi")
+        assert whole.output_text == "Hello there."
+        assert api.responses.retrieve(whole.id).output_text == whole.output_text
+        with api.responses.stream(model="toy", input="hi") as stream:
+            assert stream.get_final_response().output_text == whole.output_text
+        assert api.responses.compact(model="toy", input="hi").output[0].type == "compaction"
+        assert api.responses.input_items.list(whole.id).data[0].type == "message"
+
+
 class City(BaseModel):
     name: str
 

@@ -52,7 +52,8 @@ def test_a_text_is_answered_by_a_message(plain):
     usage = answer["usage"]
     assert usage["output_tokens"] == len("Hello there.")
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
-    assert usage["input_tokens_details"] == {"cached_tokens": 0}
+    written = {"cached_tokens": 0, "cache_write_tokens": usage["input_tokens"]}
+    assert usage["input_tokens_details"] == written
     assert usage["output_tokens_details"] == {"reasoning_tokens": 0}
     assert answer["created_at"] <= answer["completed_at"]
 

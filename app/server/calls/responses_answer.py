@@ -324,11 +324,19 @@ class ResponseAnswer:
 
 
 def response_usage(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenAI's `usage` of a response from that of a chat."""
+    """OpenAI's `usage` of a response from that of a chat.
+
+    The client's own type requires `cache_write_tokens`. Every token of a prompt that is computed is written
+    to the KV cache, so they are those that were not found in it.
+    """
     details = counts.get("completion_tokens_details") or {}
+    cached = counts["prompt_tokens_details"]["cached_tokens"]
     return {
         "input_tokens": counts["prompt_tokens"],
-        "input_tokens_details": {"cached_tokens": counts["prompt_tokens_details"]["cached_tokens"]},
+        "input_tokens_details": {
+            "cached_tokens": cached,
+            "cache_write_tokens": max(0, counts["prompt_tokens"] - cached),
+        },
         "output_tokens": counts["completion_tokens"],
         "output_tokens_details": {"reasoning_tokens": details.get("reasoning_tokens", 0)},
         "total_tokens": counts["total_tokens"],

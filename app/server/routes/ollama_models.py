@@ -1,6 +1,7 @@
 """Ollama's `/api/tags`, `/api/show`, `/api/ps`, `/api/version`, `/api/pull` and `/api/delete`."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -239,9 +240,17 @@ def _described(name: str, size: int, created: int, details: dict[str, Any]) -> d
         "model": _tagged(name),
         "modified_at": rfc3339(datetime.fromtimestamp(created, UTC)),
         "size": size,
-        "digest": "",
+        "digest": _digest(name),
         "details": details,
     }
+
+
+def _digest(name: str) -> str:
+    """64 hexadecimal digits, as Ollama's: clients take names of equal digests for names of one model.
+
+    They are those of the name, not of the weights, which are too large to be read for a list.
+    """
+    return hashlib.sha256(_tagged(name).encode()).hexdigest()
 
 
 def _tagged(name: str) -> str:

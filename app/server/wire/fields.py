@@ -35,6 +35,7 @@ ACCEPTED: dict[str, str] = {
     "session_id": "as `prompt_cache_key`",
     "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
     "prompt_cache_retention": "as `prompt_cache_options`",
+    "audio": "the voice of spoken answers, which `modalities` would ask for",
     "prediction": "a hint for speed; answers are the same without it",
 }
 """Known fields without an effect, and the reason why they have none."""
@@ -44,7 +45,6 @@ _empty = nothing_or([], {}, "")
 
 UNSUPPORTED: dict[str, IsOff] = {
     # OpenAI, chat and completions
-    "audio": nothing,
     "best_of": nothing_or(1),  # plain completions have it
     "echo": _off,  # plain completions have it
     "function_call": nothing_or("none", "auto"),  # chat has it
