@@ -58,9 +58,10 @@ class McpEndpoint:
             )
             await error_response(refusal)(scope, receive, send)
             return
-        manager = await self._opened()
-        scope, receive = watched(scope, receive)
-        await manager.handle_request(scope, receive, send)
+        request = await watched(scope, receive)
+        if request is not None:
+            manager = await self._opened()
+            await manager.handle_request(*request, send)
 
     def _allows(self, origin: str | None, host: str) -> bool:
         """Whether a page may send requests: one of this server, or one that may read its answers.
