@@ -83,7 +83,7 @@ class ModelChanging:
     finished: "Future[None]" = field(default_factory=Future)
 
     def __post_init__(self) -> None:
-        # A future that runs cannot be cancelled: one that waits for it and gives up must not end it for others.
+        # A future that runs cannot be cancelled: who gives up waiting for it must not end it for others.
         for future in (self.accepted, self.finished):
             future.set_running_or_notify_cancel()
 

@@ -638,8 +638,7 @@ class ServedModels:
         if queued is not None:
             self._carry_out(queued)
             return
-        assert victim is not None
-        _log.info("Unloading %s to make room for %s.", victim.name, change.model.name)
+        _log.info("Unloading %s to make room for %s.", unloading.model.name, change.model.name)
         try:
             self._unload(unloading)
         except BaseException as error:

@@ -25,8 +25,8 @@ from tests.server.leaving_clients import (
     FACES,
     LeavingClient,
     held,
-    leave_all,
     in_use_by_models,
+    leave_all,
     wait_for_nothing_in_use,
 )
 from tests.server.live import live
