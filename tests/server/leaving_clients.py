@@ -306,7 +306,7 @@ def mcp_session_count(server: Live) -> int:
 
 
 def held(server: Live) -> dict[str, int]:
-    """What the process holds: of these there may be some, but not more for each client that has been there."""
+    """What the process holds: there may be some of each, but not more after more clients."""
     gc.collect()
     found = {
         "threads": sum(not one.name.startswith(POOL) for one in threading.enumerate()),

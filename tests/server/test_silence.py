@@ -90,12 +90,14 @@ def loading(tmp_path, **config):
 @pytest.mark.parametrize("name", [one for one in STREAMS if one != "chat with tools"])
 def test_a_stream_shows_signs_of_life_while_its_model_is_loaded(tmp_path, name):
     path, fields = STREAMS[name]
-    with loading(tmp_path, keep_alive_s=0.05) as (server, load, _):
-        with server.connect() as connection:
-            send(connection, path, fields | {"model": "second", "stream": True})
-            assert read_signs(connection).startswith(b"HTTP/1.1 200")
-            load.release()
-            assert not has_error(read_rest(connection))
+    with (
+        loading(tmp_path, keep_alive_s=0.05) as (server, load, _),
+        server.connect() as connection,
+    ):
+        send(connection, path, fields | {"model": "second", "stream": True})
+        assert read_signs(connection).startswith(b"HTTP/1.1 200")
+        load.release()
+        assert not has_error(read_rest(connection))
 
 
 OLLAMA_STREAMS = [
