@@ -1,15 +1,22 @@
 """The cost of the HTTP server: throughput of streams over HTTP over that of the engine alone.
 
-    python benchmarks/http_streams.py --model FILE [--streams 64] [--pairs 7] [--json FILE] [--profile]
+    python benchmarks/http_streams.py --model FILE [--faces completions,chat,…] [--streams 64] [--pairs 7]
+        [--json FILE] [--profile]
 
 A process runs the engine and the server, this one is the client; it reads the bytes of all streams and
-parses none. Turns alternate: the same requests are submitted to the engine in its process, then over HTTP
-to `/v1/completions`, with as many streams, random prompts of 64 tokens, and 128 new tokens, greedy. Prints
+parses none. Turns alternate: the requests of one face are sent over HTTP, then those that the engine got are
+submitted to it again in its process. A request has a short random prompt and 128 new tokens, greedy; the end of
+the sequence is ignored, so the tokens of all faces are as many. Prints for each face
 
-* *ratio*: tokens per second over HTTP over the mean of the turns before and after; the median of the pairs;
+* *ratio*: tokens per second over HTTP over the mean of the engine's turns before and after; the median of
+  the pairs, and the best one;
 * *event loop*: processor time of the server's thread for each token, from `/proc/<pid>/task/<tid>/schedstat`,
   which other programs hardly affect;
 * *client*: processor time of this process for each token. It takes a core from the engine, too.
+
+`tools` and `tools-unread` are chats with the same tools in their prompts, whose answers are free text: of the
+first, calls are searched for in every token, the second may have none (`tool_choice: none`). Their difference is
+the cost of parsing.
 
 With `--profile` the server's thread runs under cProfile, which slows it down, and its hottest functions
 are printed.
@@ -26,21 +33,99 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.machine import say, write_result
+from benchmarks.names_option import names_among
 
 PROMPT_TOKENS, NEW_TOKENS = 64, 128
 VOCABULARY = range(1000, 40_000)
 LIMIT_S = 600.0
 
 
-def prompts(count: int, seed: int) -> list[list[int]]:
-    """Random prompts of one turn; no two turns have a prompt in common."""
-    generator = random.Random(seed)
-    return [[generator.choice(VOCABULARY) for _ in range(PROMPT_TOKENS)] for _ in range(count)]
+WORDS = "river stone cloud paper engine winter garden signal copper island window method".split()
+CHAT_WORDS = 40
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+
+def random_ids(generator: random.Random) -> list[int]:
+    """A prompt as token ids."""
+    return [generator.choice(VOCABULARY) for _ in range(PROMPT_TOKENS)]
+
+
+def random_text(generator: random.Random) -> str:
+    """A prompt as text."""
+    return " ".join(generator.choice(WORDS) for _ in range(CHAT_WORDS))
+
+
+def random_messages(generator: random.Random) -> list[dict[str, str]]:
+    """A conversation of one message."""
+    return [{"role": "user", "content": random_text(generator)}]
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """An endpoint.
+
+    Attributes:
+        path: of the endpoint.
+        body: the members of a request beside `model`, `temperature` and `stream`.
+        end: bytes near the end of a complete stream.
+    """
+
+    path: str
+    body: Callable[[random.Random], dict[str, Any]]
+    end: bytes
+
+
+def _chat(generator: random.Random) -> dict[str, Any]:
+    return {"messages": random_messages(generator), "max_tokens": NEW_TOKENS}
+
+
+def _with_tools(choice: str) -> Callable[[random.Random], dict[str, Any]]:
+    fields = {"tools": [TOOL], "tool_choice": choice, "tool_decision": "model"}
+    return lambda generator: _chat(generator) | fields
+
+
+_OLLAMA = {"num_predict": NEW_TOKENS, "temperature": 0}
+FACES = {
+    "completions": Face(
+        "/v1/completions",
+        lambda generator: {"prompt": random_ids(generator), "max_tokens": NEW_TOKENS},
+        b"[DONE]",
+    ),
+    "chat": Face("/v1/chat/completions", _chat, b"[DONE]"),
+    "tools": Face("/v1/chat/completions", _with_tools("auto"), b"[DONE]"),
+    "tools-unread": Face("/v1/chat/completions", _with_tools("none"), b"[DONE]"),
+    "responses": Face(
+        "/v1/responses",
+        lambda generator: {"input": random_text(generator), "max_output_tokens": NEW_TOKENS},
+        b"response.incomplete",
+    ),
+    "messages": Face("/v1/messages", _chat, b"message_stop"),
+    "ollama": Face(
+        "/api/chat",
+        lambda generator: {"messages": random_messages(generator), "options": _OLLAMA},
+        b'"done":true',
+    ),
+    "llamacpp": Face(
+        "/completion",
+        lambda generator: {"prompt": random_ids(generator), "n_predict": NEW_TOKENS},
+        b'"stop":true',
+    ),
+}
 
 
 # ---- the process of the engine and the server ----
@@ -61,6 +146,19 @@ def serve(model: Path, streams: int, profiled: bool) -> None:
     engine = AsyncPravahaEngine(config)
     engine.start()
     engine.wait_ready()
+    sampling = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True)
+    last_turn: list[Request] = []
+    submit_all = engine.submit_all
+
+    def submit_recorded(requests: Sequence[Request]) -> Any:
+        """Not all faces have a field for `ignore_eos`."""
+        changed = [
+            replace(one, sampling=replace(one.sampling, ignore_eos=True)) for one in requests
+        ]
+        last_turn.extend(changed)
+        return submit_all(changed)
+
+    vars(engine)["submit_all"] = submit_recorded
     settings = ServerConfig(port=0)
     listener = listen(settings)
     server = DrainingServer(create_app(engine, settings))
@@ -79,14 +177,14 @@ def serve(model: Path, streams: int, profiled: bool) -> None:
     thread.start()
     print(base_url(listener), flush=True)
     for line in sys.stdin:
-        command, _, seed = line.partition(" ")
-        if command == "engine":
-            sampling = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True)
+        if line.strip() == "engine":
+            asked = [Request(one.prompt_ids, sampling) for one in last_turn[-streams:]]
+            last_turn.clear()
             begun = time.perf_counter()
-            requests = [Request(tuple(ids), sampling) for ids in prompts(streams, int(seed))]
-            for handle in [engine.submit(request) for request in requests]:
+            for handle in submit_all(asked):
                 handle.wait_result(LIMIT_S)
             print(time.perf_counter() - begun, flush=True)
+            last_turn.extend(asked)
         else:
             stat = Path(f"/proc/self/task/{threads[0]}/schedstat").read_text()
             print(int(stat.split()[0]) / 1e9, flush=True)
@@ -100,12 +198,11 @@ def serve(model: Path, streams: int, profiled: bool) -> None:
 # ---- the client ----
 
 
-async def stream(host: str, port: int, ids: list[int]) -> int:
+async def stream(host: str, port: int, face: Face, fields: dict[str, Any]) -> int:
     """Read one stream to its end; the number of its bytes."""
-    fields = {"model": "demo", "prompt": ids, "max_tokens": NEW_TOKENS, "temperature": 0}
-    body = json.dumps(fields | {"ignore_eos": True, "stream": True}).encode()
+    body = json.dumps({"model": "demo", "temperature": 0, "stream": True, **fields}).encode()
     head = (
-        f"POST /v1/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+        f"POST {face.path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
         f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
     )
     reader, writer = await asyncio.open_connection(host, port)
@@ -113,24 +210,59 @@ async def stream(host: str, port: int, ids: list[int]) -> int:
     size, tail = 0, b""
     while data := await reader.read(65_536):
         size += len(data)
-        tail = (tail + data)[-64:]
+        tail = (tail + data)[-4096:]
     writer.close()
-    if b"[DONE]" not in tail:
-        raise RuntimeError(f"a stream ended with {tail!r}")
+    if face.end not in tail:
+        raise RuntimeError(f"a stream ended with {tail[-500:]!r}")
     return size
 
 
-async def http_turn(url: str, streams: int, seed: int) -> tuple[float, int]:
-    """Seconds and bytes of one turn over HTTP."""
+async def http_turn(url: str, face: Face, streams: int, seed: int) -> tuple[float, int]:
+    """Seconds and bytes of one turn over HTTP; no two turns have a prompt in common."""
     host, _, port = url.removeprefix("http://").rpartition(":")
-    asked = prompts(streams, seed)
+    generator = random.Random(seed)
+    bodies = [face.body(generator) for _ in range(streams)]
     begun = time.perf_counter()
-    sizes = await asyncio.gather(*(stream(host, int(port), ids) for ids in asked))
+    sizes = await asyncio.gather(*(stream(host, int(port), face, body) for body in bodies))
     return time.perf_counter() - begun, sum(sizes)
 
 
+@dataclass
+class Turns:
+    """The turns of one face.
+
+    Attributes:
+        engine_s: seconds of the engine's turns, one before the first and one after each HTTP turn.
+        http_s: seconds of the HTTP turns.
+        loop_us: processor time of the server's thread for each token.
+        client_us: that of this process.
+    """
+
+    engine_s: list[float]
+    http_s: list[float]
+    loop_us: list[float]
+    client_us: list[float]
+
+    def figures(self, tokens: int) -> dict[str, object]:
+        """The figures of the face, of turns with so many tokens."""
+        ratios = [
+            (self.engine_s[i] + self.engine_s[i + 1]) / 2 / seconds
+            for i, seconds in enumerate(self.http_s)
+        ]
+        return {
+            "engine_tok_s": tokens / statistics.median(self.engine_s),
+            "http_tok_s": tokens / statistics.median(self.http_s),
+            "ratio": statistics.median(ratios),
+            "best_ratio": min(self.engine_s) / min(self.http_s),
+            "ratios": ratios,
+            "event_loop_us_per_token": statistics.median(self.loop_us),
+            "best_event_loop_us_per_token": min(self.loop_us),
+            "client_us_per_token": statistics.median(self.client_us),
+        }
+
+
 def measure(
-    server: "subprocess.Popen[str]", url: str, streams: int, pairs: int
+    server: "subprocess.Popen[str]", url: str, faces: list[str], streams: int, pairs: int
 ) -> dict[str, object]:
     """Alternating turns, the first of which warm up."""
 
@@ -142,30 +274,25 @@ def measure(
         return float(server.stdout.readline())
 
     tokens = streams * NEW_TOKENS
-    asyncio.run(http_turn(url, streams, 0))
-    engine_s, http_s, loop_us, client_us = [ask("engine 1")], [], [], []
+    turns: dict[str, Turns] = {}
+    for name in faces:
+        asyncio.run(http_turn(url, FACES[name], streams, 0))
+        turns[name] = Turns([ask("engine")], [], [], [])
     for pair in range(pairs):
-        before, mine = ask("time"), time.process_time()
-        seconds, size = asyncio.run(http_turn(url, streams, 2 * pair + 2))
-        client_us.append((time.process_time() - mine) / tokens * 1e6)
-        loop_us.append((ask("time") - before) / tokens * 1e6)
-        http_s.append(seconds)
-        engine_s.append(ask(f"engine {2 * pair + 3}"))
-        say(
-            f"engine {tokens / engine_s[-1]:,.0f} tok/s, HTTP {tokens / seconds:,.0f}, "
-            f"event loop {loop_us[-1]:.0f} µs a token, client {client_us[-1]:.0f} µs, "
-            f"{size / tokens:.0f} bytes a token"
-        )
-    ratios = [(engine_s[i] + engine_s[i + 1]) / 2 / seconds for i, seconds in enumerate(http_s)]
-    return {
-        "streams": streams,
-        "engine_tok_s": tokens / statistics.median(engine_s),
-        "http_tok_s": tokens / statistics.median(http_s),
-        "ratio": statistics.median(ratios),
-        "ratios": ratios,
-        "event_loop_us_per_token": statistics.median(loop_us),
-        "client_us_per_token": statistics.median(client_us),
-    }
+        for name, one in turns.items():
+            before, mine = ask("time"), time.process_time()
+            seconds, size = asyncio.run(http_turn(url, FACES[name], streams, pair + 1))
+            one.client_us.append((time.process_time() - mine) / tokens * 1e6)
+            one.loop_us.append((ask("time") - before) / tokens * 1e6)
+            one.http_s.append(seconds)
+            one.engine_s.append(ask("engine"))
+            say(
+                f"{name}: engine {tokens / one.engine_s[-1]:,.0f} tok/s, HTTP {tokens / seconds:,.0f}, "
+                f"event loop {one.loop_us[-1]:.0f} µs a token, client {one.client_us[-1]:.0f} µs, "
+                f"{size / tokens:.0f} bytes a token"
+            )
+    figures = {name: one.figures(tokens) for name, one in turns.items()}
+    return {"streams": streams, "faces": figures}
 
 
 def main() -> None:
@@ -174,6 +301,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--faces", type=names_among(FACES), default=["completions"])
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--json", type=Path)
@@ -193,7 +321,7 @@ def main() -> None:
     assert server.stdout is not None
     url = server.stdout.readline().strip()
     try:
-        result = measure(server, url, options.streams, options.pairs)
+        result = measure(server, url, options.faces, options.streams, options.pairs)
     finally:
         server.communicate()
     print(json.dumps(result, indent=1))

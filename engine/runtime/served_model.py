@@ -82,6 +82,11 @@ class ModelChanging:
     accepted: "Future[None]" = field(default_factory=Future)
     finished: "Future[None]" = field(default_factory=Future)
 
+    def __post_init__(self) -> None:
+        # A future that runs cannot be cancelled: who gives up waiting for it must not end it for others.
+        for future in (self.accepted, self.finished):
+            future.set_running_or_notify_cancel()
+
     @property
     def progress(self) -> float:
         """The share of the weights that is loaded, 0 to 1; 0 while the load waits."""

@@ -453,15 +453,19 @@ class ServedModels:
 
     def _run(self) -> None:
         while (change := self._next()) is not None:
-            try:
-                self._make(change)
-            except PravahaError as error:
-                self._finish(change, error)
-            except Exception as error:
-                _log.exception("Changing the model %s failed.", change.model.name)
-                self._finish(change, EngineUnavailable(str(error) or type(error).__name__))
-            else:
-                self._finish(change, None)
+            self._carry_out(change)
+
+    def _carry_out(self, change: ModelChanging) -> None:
+        """Make a change and finish it, with its error if it fails."""
+        try:
+            self._make(change)
+        except PravahaError as error:
+            self._finish(change, error)
+        except Exception as error:
+            _log.exception("Changing the model %s failed.", change.model.name)
+            self._finish(change, EngineUnavailable(str(error) or type(error).__name__))
+        else:
+            self._finish(change, None)
 
     def _next(self) -> ModelChanging | None:
         """Wait for a change, asked for or of an idle model; None when closed."""
@@ -513,11 +517,11 @@ class ServedModels:
                 self.embedder.unload()
 
     def _make(self, change: ModelChanging) -> None:
-        if change.kind is ChangeKind.LOAD:
-            self._load(change)
-        elif change.kind is ChangeKind.UNLOAD:
+        if change.kind is ChangeKind.UNLOAD:
             self._unload(change)
-        elif change.model is self.primary or not change.model.is_loaded:
+        elif change.kind is ChangeKind.LOAD or not change.model.is_loaded:
+            self._load(change)
+        elif change.model is self.primary:
             self._reload_in_place(change)
         else:
             self._reload_beside(change)
@@ -611,6 +615,9 @@ class ServedModels:
     def _free_one(self, change: ModelChanging) -> None:
         """Unload the least recently used idle model, or wait a moment while all are used.
 
+        Queued changes of loaded models come first, reloads where nothing else is left: until they are made,
+        their models do not count as idle, and both would wait for each other.
+
         Raises:
             EngineUnavailable: nobody waits for the load any more, or the server is shutting down.
         """
@@ -620,17 +627,35 @@ class ServedModels:
             if change.for_requests and not change.model.leases:
                 raise EngineUnavailable("No request waits for the model any more.")
             victim = next((one for one in self._idle() if one is not change.model), None)
-            if victim is None:
+            queued = self._queued_change_of_another(change, with_reloads=victim is None)
+            if queued is not None:
+                self._changes.remove(queued)
+            elif victim is None:
                 self._changed.wait(_POLL_S)
                 return
-            victim.change = unloading = ModelChanging(victim, ChangeKind.UNLOAD, None)
-        _log.info("Unloading %s to make room for %s.", victim.name, change.model.name)
+            else:
+                victim.change = unloading = ModelChanging(victim, ChangeKind.UNLOAD, None)
+        if queued is not None:
+            self._carry_out(queued)
+            return
+        _log.info("Unloading %s to make room for %s.", unloading.model.name, change.model.name)
         try:
             self._unload(unloading)
         except BaseException as error:
             self._finish(unloading, error)
             raise
         self._finish(unloading, None)
+
+    def _queued_change_of_another(
+        self, change: ModelChanging, *, with_reloads: bool
+    ) -> ModelChanging | None:
+        """The first queued change of a loaded model but that of `change`; a load of one does nothing."""
+        for one in self._changes:
+            if one.model is change.model or not one.model.is_loaded:
+                continue
+            if one.kind is not ChangeKind.RELOAD or with_reloads:
+                return one
+        return None
 
     def _unload(self, change: ModelChanging) -> None:
         """Unload a model when its requests have finished, or at the deadline."""

@@ -52,7 +52,8 @@ class Served:
         return {one["id"]: one["status"] for one in listed if "details" in one}
 
     def wait_loaded(self, *names):
-        wait_until(lambda: all(self.models.find(name).is_loaded for name in names))
+        # Not `is_loaded`: the load itself ends a moment later.
+        wait_until(lambda: all(self.models.find(name).status() == "ready" for name in names))
 
 
 @pytest.fixture

@@ -17,12 +17,21 @@ _GONE = "pravaha.mcp.client_gone"
 """Name in a scope of the event that is set when the request's client has disconnected."""
 
 
-def watched(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
-    """A request whose disconnection `while_connected` notices."""
+async def watched(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | None:
+    """A request whose disconnection `while_connected` notices; None if its client left before its end.
+
+    The `mcp` package would log such a request as an error of the server.
+    """
+    messages = [await receive()]
+    while messages[-1]["type"] == "http.request" and messages[-1].get("more_body", False):
+        messages.append(await receive())
+    if messages[-1]["type"] == "http.disconnect":
+        return None
+    messages.reverse()
     gone = asyncio.Event()
 
     async def receive_watched() -> Message:
-        message = await receive()
+        message = messages.pop() if messages else await receive()
         if message["type"] == "http.disconnect":
             gone.set()
         return message

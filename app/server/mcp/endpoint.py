@@ -54,9 +54,10 @@ class McpEndpoint:
             )
             await error_response(refusal)(scope, receive, send)
             return
-        manager = await self._opened()
-        scope, receive = watched(scope, receive)
-        await manager.handle_request(scope, receive, send)
+        request = await watched(scope, receive)
+        if request is not None:
+            manager = await self._opened()
+            await manager.handle_request(*request, send)
 
     async def _opened(self) -> "StreamableHTTPSessionManager":
         async with self._opening:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 INTERVAL_S = 0.5
 """Least time between two notifications."""
-ALIVE_S = 5.0
+ALIVE_S = 2.0
 """Silence after which a notification says that the tool is still at work."""
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]

@@ -2,15 +2,18 @@
 
 A handler asks for its model before it begins to answer (`app.server.calls.model.loaded_model`). If the model
 is being loaded, what the handler answers is dropped, and the same request is handled again when the model is
-loaded, so that no handler and no face has to know. A request that streams server-sent events gets comments
-with the progress meanwhile, because many clients give up when nothing arrives for long: its status is 200
-from then on, and an error that follows is an event.
+loaded, so that no handler and no face has to know. A request for a stream gets signs of life meanwhile,
+because many clients give up when nothing arrives for long: its status is 200 from then on, and an error that
+follows is a part of the stream. In server-sent events the signs are comments with the progress. Lines of JSON
+(Ollama's API) have no comments: there a sign is a space before the first line, which every reader of JSON
+skips.
 
 Cost: the body of a request is kept until the request has got its model.
 """
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import orjson
 from starlette.datastructures import Headers
@@ -24,13 +27,49 @@ from app.server.wire.errors import ApiError, error_response
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.runtime.served_model import ModelChanging
 
-_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-]
-_NDJSON_PATHS = "/api/"
-"""Paths whose streams have no comments."""
+
+@dataclass(frozen=True, slots=True)
+class _StreamKind:
+    """How streams of a media type are kept alive, and end with an error.
+
+    Attributes:
+        media_type: of the response.
+        sign: what is sent during a load.
+        error: the body of an error response as a part of the stream.
+    """
+
+    media_type: str
+    sign: Callable[[ModelChanging], bytes]
+    error: Callable[[bytes], bytes]
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Those of the response."""
+        return [
+            (b"content-type", self.media_type.encode() + b"; charset=utf-8"),
+            (b"cache-control", b"no-cache"),
+            (b"x-accel-buffering", b"no"),
+        ]
+
+
+def _error_event(body: bytes) -> bytes:
+    """An error response of any face as an event; Anthropic's has a name."""
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        fields = {}
+    named = isinstance(fields, dict) and fields.get("type") == "error"
+    return (b"event: error\n" if named else b"") + b"data: " + body + b"\n\n"
+
+
+_EVENTS = _StreamKind(
+    "text/event-stream",
+    lambda change: f": loading {change.model.name}, {change.progress:.0%}\n\n".encode(),
+    _error_event,
+)
+_LINES = _StreamKind("application/x-ndjson", lambda _: b" ", lambda body: body.rstrip() + b"\n")
+_LINES_PATHS = ("/api/chat", "/api/generate")
+"""Paths whose answers are lines, and are streamed unless the request says no."""
 
 
 class ModelWaits:
@@ -91,7 +130,7 @@ class ModelWaits:
         gone = asyncio.create_task(disconnected(body.receive))
         expired = asyncio.create_task(self._context.drain.wait_expired())
         tasks = (finished, gone, expired)
-        streams = body.asks_for_events(scope["path"])
+        stream = body.asked_stream(scope["path"])
         try:
             while True:
                 await asyncio.wait(
@@ -108,8 +147,8 @@ class ModelWaits:
                 if expired.done():
                     await answer.refuse(shutting_down_error(), scope, body.receive)
                     return False
-                if streams:
-                    await answer.tell(f": loading {change.model.name}, {change.progress:.0%}\n\n")
+                if stream is not None:
+                    await answer.tell(stream, change)
         finally:
             for task in (gone, expired):
                 task.cancel()
@@ -157,15 +196,17 @@ class _Body:
 
         return receive
 
-    def asks_for_events(self, path: str) -> bool:
-        """Whether the body has `"stream": true`, and streams at this path are server-sent events."""
-        if path.startswith(_NDJSON_PATHS):
-            return False
+    def asked_stream(self, path: str) -> _StreamKind | None:
+        """The kind of stream that the body asks for at this path; None if it asks for none."""
         try:
             body = orjson.loads(b"".join(one.get("body", b"") for one in self._messages))
         except orjson.JSONDecodeError:
-            return False
-        return isinstance(body, dict) and body.get("stream") is True
+            return None
+        if not isinstance(body, dict):
+            return None
+        if path in _LINES_PATHS:
+            return _LINES if body.get("stream") in (None, True) else None
+        return _EVENTS if body.get("stream") is True else None
 
 
 class _Answer:
@@ -176,8 +217,10 @@ class _Answer:
         self._body = body
         self._send = send
         self._dropping: ModelChanging | None = None
-        self._told = False  # the response began with comments
-        self._error: list[bytes] | None = None  # the body of an error that becomes an event
+        self._told: _StreamKind | None = None  # the response began with signs of life
+        self._error: list[bytes] | None = (
+            None  # the body of an error that becomes a part of the stream
+        )
 
     def next_attempt(self) -> ModelChanging | None:
         """What the next attempt has to wait for; None if this one was answered."""
@@ -196,19 +239,19 @@ class _Answer:
             self._dropping = self._models.loading
             return
         self._body.drop()
-        if not self._told:
+        if self._told is None:
             await self._send(message)
-        elif not _is_event_stream(message):
+        elif not _is_stream(message, self._told):
             self._error = []
 
-    async def tell(self, comment: str) -> None:
-        """Send a comment of server-sent events, as the first one with the head of the response."""
-        if not self._told:
-            self._told = True
+    async def tell(self, stream: _StreamKind, change: ModelChanging) -> None:
+        """Send a sign of life, the first one after the head of the response."""
+        if self._told is None:
+            self._told = stream
             await self._send(
-                {"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS}
+                {"type": "http.response.start", "status": 200, "headers": stream.headers}
             )
-        await self._send_part(comment.encode())
+        await self._send_part(stream.sign(change))
 
     async def refuse(self, error: ApiError, scope: Scope, receive: Receive) -> None:
         """Answer with an error instead of handling the request again."""
@@ -216,29 +259,19 @@ class _Answer:
         await error_response(error)(scope, receive, self.send)
 
     async def _send_body(self, message: Message) -> None:
-        if self._error is None:
+        if self._error is None or self._told is None:
             await self._send(message)
             return
         self._error.append(message.get("body", b""))
         if message.get("more_body", False):
             return
-        await self._send_part(_error_event(b"".join(self._error)))
+        await self._send_part(self._told.error(b"".join(self._error)))
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_part(self, part: bytes) -> None:
         await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
 
-def _is_event_stream(start: Message) -> bool:
+def _is_stream(start: Message, kind: _StreamKind) -> bool:
     content_type = Headers(raw=start["headers"]).get("content-type", "")
-    return bool(start["status"] == 200) and content_type.startswith("text/event-stream")
-
-
-def _error_event(body: bytes) -> bytes:
-    """An error response of any face as an event; Anthropic's has a name."""
-    try:
-        fields = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        fields = {}
-    named = isinstance(fields, dict) and fields.get("type") == "error"
-    return (b"event: error\n" if named else b"") + b"data: " + body + b"\n\n"
+    return bool(start["status"] == 200) and content_type.startswith(kind.media_type)

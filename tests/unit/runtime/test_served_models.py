@@ -467,3 +467,41 @@ def test_a_request_that_arrives_while_its_model_is_unloaded_waits_for_it(tmp_pat
         models.release(lease)
         loading.value.change.finished.result(PATIENCE_S)
         assert loaded(models) == ["first", "second"]
+
+
+@pytest.mark.parametrize("kind", ["unload", "reload"])
+def test_a_load_that_waits_for_room_lets_changes_behind_it_be_made(toys, kind):
+    """Else the model of such a change is not idle until it is made, and both wait for each other."""
+    with running(toys.served("first", max_loaded=1, any_installed=True)) as models:
+        lease = lease_of(models, "first")
+        with pytest.raises(ModelLoading) as waiting:
+            models.use("second")
+        wait_until(lambda: models._current is waiting.value.change)
+        if kind == "unload":
+            behind = models.unload("first", drain_s=PATIENCE_S)
+        else:
+            behind = models.reload("first", drain_s=PATIENCE_S)
+        models.release(lease)
+        behind.finished.result(PATIENCE_S)
+        waiting.value.change.finished.result(PATIENCE_S)
+        assert loaded(models) == ["second"]
+        models.release(waiting.value.lease)
+
+
+def test_a_reload_of_a_model_that_is_not_loaded_makes_room_for_it(toys):
+    with running(toys.served("first", max_loaded=1, any_installed=True)) as models:
+        use(models, "second")
+        use(models, "first")
+        models.reload("second").finished.result(PATIENCE_S)
+        assert loaded(models) == ["second"]
+
+
+def test_who_gives_up_on_a_change_does_not_end_it_for_others(toys):
+    with running(toys.served("first", max_loaded=1, any_installed=True)) as models:
+        lease = lease_of(models, "first")
+        change = models.load("second")
+        assert not change.accepted.cancel()
+        assert not change.finished.cancel()
+        models.release(lease)
+        change.finished.result(PATIENCE_S)
+        assert loaded(models) == ["second"]
