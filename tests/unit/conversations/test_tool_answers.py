@@ -141,6 +141,17 @@ def test_a_call_is_read_and_not_shown_although_the_answer_was_looked_at_before(
     assert tools.called == ['{"path": "a.txt"}']
 
 
+def test_the_end_of_a_row_may_arrive_after_its_token(measured, session, client):
+    ask(session, client)
+    client.write("1", at=-2, scores=[-9.0, -0.1] + [-9.0] * 8)
+    client.write("r", scores=[-0.01])
+    session.pump()
+    for at in (-2, -1):
+        client.write("", at=at, finish=FinishReason.LENGTH)
+    session.pump()
+    assert client.requests[-1].sampling.grammar.kind == "tool_calls"
+
+
 def test_the_call_is_stored_as_if_the_model_had_begun_it(measured, session, client, store):
     ask(session, client)
     decide(session, client, call=True, digit=1)
