@@ -152,6 +152,11 @@ class Answer:
             citations.feed(self.beginning.text)
             self._streams_checked = False  # its beginning has been shown
 
+    def reads(self, n_prompt: int) -> NodeDelta:
+        """Take the length of its prompt, which is read before it is submitted; the change."""
+        self._node = replace(self._node, n_prompt=n_prompt)
+        return self._delta("")
+
     def decided(self, *, cached_tokens: int, seconds: float) -> None:
         """Take what the rows cost that decided whether it calls a tool: they have read its prompt.
 
@@ -162,9 +167,20 @@ class Answer:
         self._cached_before = cached_tokens
         self._decided_us = round(seconds * 1e6)
 
-    def read_calls(self, parser: AnswerParser) -> None:
-        """Show the answer without its calls of tools, which `parser` finds; before its first output."""
+    def read_calls(self, parser: AnswerParser, begun: Beginning | None = None) -> None:
+        """Show the answer without its calls of tools, which `parser` finds; before its first output.
+
+        Args:
+            parser: has read nothing yet.
+            begun: the beginning of a call, with which the answer begins.
+        """
         self._calls = CallReader(parser)
+        if begun is not None:
+            self.beginning = begun
+        if self._shown:  # the answer's beginning, while it waited
+            self._calls.feed("".join(self._shown))
+        else:
+            self._shown = None
 
     @property
     def calls(self) -> list[ToolCall]:

@@ -418,7 +418,7 @@ class Answering:
                 return
             if not self._has_tools(answer):
                 return
-            prepared = self._planned(conversation, answer)
+            prepared = self._planned(conversation, answer, deltas)
             if prepared is None:
                 return
             if self._background is not None:
@@ -432,7 +432,9 @@ class Answering:
 
     # Tools.
 
-    def _planned(self, conversation: Conversation, answer: Answer) -> PreparedAnswers | None:
+    def _planned(
+        self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]
+    ) -> PreparedAnswers | None:
         """An answer to submit; None until it is decided whether it calls a tool.
 
         Raises:
@@ -446,6 +448,8 @@ class Answering:
                 return prepared.planned(answer)
             deciding = Deciding(prepared, self.submit_aside, self._clock())
             self._deciding[answer.node_id] = deciding
+            if deciding.submitted:
+                deltas.append(answer.reads(len(prepared.token_ids)))
         if not deciding.is_done(self._client):
             return None
         del self._deciding[answer.node_id]

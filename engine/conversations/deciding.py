@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 from engine.api.request import Request, TokenBatch
 from engine.clients.engine_client import EngineClient
@@ -48,15 +49,22 @@ class Deciding:
             PravahaError: a row was refused.
         """
         for index, future in enumerate(self.submitted):
-            if index in self._outputs or not future.done():
+            before = self._outputs.get(index)
+            if not future.done() or (before is not None and before.finish_reason is not None):
                 continue
             batch = client.drain(future.result())
-            if batch is not None and batch.finish_reason is not None:
-                self._outputs[index] = batch
-        if len(self._outputs) < len(self.submitted):
+            if batch is not None:
+                self._outputs[index] = batch if before is None else _joined(before, batch)
+        ended = [one for one in self._outputs.values() if one.finish_reason is not None]
+        if len(ended) < len(self.submitted):
             return False
         if self.prepared.planner is not None:
             outputs = [self._outputs[index] for index in range(len(self.submitted))]
             self.prepared.planner.decide(outputs)
             self.cached_tokens = min((one.cached_tokens for one in outputs), default=0)
         return True
+
+
+def _joined(first: TokenBatch, last: TokenBatch) -> TokenBatch:
+    """The output of a row whose token and whose end were drained apart."""
+    return replace(last, token_id_logprobs=first.token_id_logprobs + last.token_id_logprobs)

@@ -106,11 +106,10 @@ class PreparedAnswers:
                 answer.read_calls(self.tools.parser())
             return self
         plan = planner.plan
-        answer.read_calls(planner.whole_parser())
+        begun = None
         if plan.begun:
-            answer.beginning = Beginning(
-                "", plan.suffix, plan.begun, (math.nan,) * len(plan.suffix)
-            )
+            begun = Beginning("", plan.suffix, plan.begun, (math.nan,) * len(plan.suffix))
+        answer.read_calls(planner.whole_parser(), begun)
         sampling = planner.sampling(replace(self.sampling, grammar=self.grammar))
         return replace(self, sampling=sampling, grammar=sampling.grammar, suffix=plan.suffix)
 

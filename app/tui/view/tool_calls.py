@@ -58,7 +58,7 @@ def build_calls(
 
 
 def build_arguments(arguments: str) -> str:
-    """Arguments on one line, as `name=value`; JSON text that is no object as it is.
+    """Arguments on one line, as `name=value` without those that are null; other JSON text as it is.
 
     Args:
         arguments: JSON text.
@@ -69,7 +69,8 @@ def build_arguments(arguments: str) -> str:
         given = None
     if not isinstance(given, dict):
         return safe_line(arguments)
-    return "  ".join(safe_line(f"{name}={_value(value)}") for name, value in given.items())
+    pairs = [(name, _value(value)) for name, value in given.items() if value is not None]
+    return "  ".join(safe_line(f"{name}={value}") for name, value in pairs)
 
 
 def _value(value: Any) -> str:

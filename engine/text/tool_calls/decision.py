@@ -37,7 +37,9 @@ QUESTION = (
 NO_CALL = "Answer that directly in words; no function is needed."
 """Of four wordings the one with which the 1.5B answered all of six questions; one that spoke of "my last
 message" made it answer that it knows none."""
-NO_FURTHER_CALL = "No further call is needed. Answer me from the results above."
+NO_FURTHER_CALL = "Answer my question now in words. If the results above do not say it, tell me so."
+"""Of six wordings tried after results that did and did not have the answer: one that began with "No further
+call is needed" was repeated as the answer, one without the second sentence made up what was not there."""
 _LEAST_NAME_LOGPROB = -2.0
 """A name counts no more than this against a call: tools of agents overlap."""
 _ODDS_WEIGHT = 0.05

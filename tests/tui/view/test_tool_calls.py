@@ -47,6 +47,7 @@ def test_a_call_that_waits_says_for_whom_and_how_to_answer():
     [
         ('{"path": "a.txt", "lines": [1, 2], "all": true}', "path=a.txt  lines=[1,2]  all=true"),
         ('{"text": "two words"}', 'text="two words"'),
+        ('{"path": "a", "end": null}', "path=a"),
         ('{"text": ""}', 'text=""'),
         ("{}", ""),
         ("", ""),

@@ -126,6 +126,32 @@ def test_a_decided_call_is_begun_constrained_and_made(measured, session, client,
     assert [view.kind for view in session.path()][1:3] == [NodeKind.ASSISTANT, NodeKind.TOOL]
 
 
+def test_a_call_is_read_and_not_shown_although_the_answer_was_looked_at_before(
+    measured, session, client, tools
+):
+    session.messages.send("How many lines?")
+    assert session.path()[-1].text == ""
+    session.pump()
+    assert session.path()[-1].text == ""
+    decide(session, client, call=True, digit=1)
+    client.write(REST[:10])
+    session.pump()
+    assert session.path()[-1].text == ""
+    answer(session, client, REST[10:])
+    assert tools.called == ['{"path": "a.txt"}']
+
+
+def test_the_end_of_a_row_may_arrive_after_its_token(measured, session, client):
+    ask(session, client)
+    client.write("1", at=-2, scores=[-9.0, -0.1] + [-9.0] * 8)
+    client.write("r", scores=[-0.01])
+    session.pump()
+    for at in (-2, -1):
+        client.write("", at=at, finish=FinishReason.LENGTH)
+    session.pump()
+    assert client.requests[-1].sampling.grammar.kind == "tool_calls"
+
+
 def test_the_call_is_stored_as_if_the_model_had_begun_it(measured, session, client, store):
     ask(session, client)
     decide(session, client, call=True, digit=1)
@@ -309,3 +335,12 @@ def test_the_request_that_reads_the_prompt_is_the_answers_until_it_is_decided(
     assert session.answers.request_id == client.requests[0].request_id
     decide(session, client, call=False)
     assert session.answers.request_id == client.requests[-1].request_id
+
+
+def test_the_length_of_the_prompt_is_known_while_it_is_read(measured, session, client):
+    ask(session, client)
+    read = session.path()[-1].n_prompt
+    decide(session, client, call=True, digit=1)
+    assert read == session.path()[-1].n_prompt
+    begun = client.tokenizer.encode('<tool_call>\n{"name": "')
+    assert read == len(client.requests[-1].prompt_ids) - len(begun)

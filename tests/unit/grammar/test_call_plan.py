@@ -1,10 +1,11 @@
 """Plans of answers with tools: what is asked of the model, and what it may write."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from engine.api.request import SamplingParams
+from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch
 from engine.api.tools import Tool, ToolChoice
 from engine.grammar.call_plan import WORDS, call_planner
 from engine.grammar.turn_tools import TurnTools
@@ -112,6 +113,23 @@ def test_words_of_a_model_that_reasons_first_are_not_constrained():
 )
 def test_a_model_decides_itself(options):
     assert planner(**options) is None
+
+
+@pytest.mark.parametrize(("in_loop", "kind"), [(False, "text"), (True, "call")])
+def test_in_a_loop_a_single_tool_needs_no_more_evidence_than_one_of_five(in_loop, kind):
+    falling = replace(MEASURED, fits=Threshold(1.5, -0.5))  # 0.70 with five tools
+    made = planner(thresholds=falling, in_loop=in_loop, follows_result=False)
+    digits = [math.log(0.37)] + [math.log(0.63)] + [-9.0] * 8
+    made.decide([output(digits), output([math.log(0.9)])])
+    assert ("call" if made.plan.calls else "text") == kind
+
+
+def output(logprobs):
+    timings = Timings(0.0, 0.0, 0.0, 0.0)
+    return TokenBatch(
+        "r", (1,), "x", timings, seed=0, token_id_logprobs=(tuple(logprobs),),
+        finish_reason=FinishReason.LENGTH,
+    )  # fmt: skip
 
 
 def test_only_in_a_loop_a_call_is_read_where_words_were_asked_for():
