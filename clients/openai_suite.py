@@ -7,7 +7,7 @@
 """The `openai` client's own tests of its resources, against a server: `python openai_suite.py URL`.
 
 The tests are written for a stand-in that answers the examples of OpenAI's API description, so their requests
-name things that exist nowhere (`conv_123`, `gpt-6-astra`). `Examples` makes each thing before the request that
+name things that exist nowhere (`conv_123`). `Examples` makes each thing before the request that
 names it: every test reads, changes or deletes a real one. The answers are the server's, and the tests compare
 their types with the client's own, loosely and strictly.
 
