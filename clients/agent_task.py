@@ -1,6 +1,7 @@
 """The small task of the agents: write a module and its test, and run the test."""
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -24,7 +25,9 @@ WRITE_BY_SHELL = f"cat > calc.py <<'E'\n{MODULE}E\ncat > test_calc.py <<'E'\n{TE
 
 def served_model(url: str) -> str:
     """The name of the server's model."""
-    with urllib.request.urlopen(f"{url}/v1/models") as answer:
+    request = urllib.request.Request(f"{url}/v1/models")
+    request.add_header("authorization", f"Bearer {os.environ.get('PRAVAHA_API_KEY', 'none')}")
+    with urllib.request.urlopen(request) as answer:
         name: str = json.load(answer)["data"][0]["id"]
     return name
 

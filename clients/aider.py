@@ -4,14 +4,13 @@
 # ///
 """aider against a server: `python clients/aider.py http://127.0.0.1:8000`. It mends a function in a file."""
 
-import json
 import os
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agent_task import served_model
 from checks import Checks
 
 WRONG = "def add(a, b):\n    return a - b\n"
@@ -23,8 +22,7 @@ OPTIONS = (
 
 def main(url: str) -> int:
     checks = Checks("aider 0.86.2")
-    with urllib.request.urlopen(f"{url}/v1/models") as answer:
-        model = json.load(answer)["data"][0]["id"]
+    model = served_model(url)
     with TemporaryDirectory() as folder, checks.check("a function is mended in its file"):
         file = Path(folder, "calc.py")
         file.write_text(WRONG)

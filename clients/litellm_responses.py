@@ -13,30 +13,20 @@ Prints a line for each check; the exit status is 1 if one failed.
 """
 
 import asyncio
-import json
 import os
 import sys
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import litellm
+from agent_task import served_model
 from checks import Checks
 
 URL = sys.argv[1].rstrip("/")
 KEY = os.environ.get("PRAVAHA_API_KEY", "none")
 
 
-def served_model() -> str:
-    """The name of the server's model."""
-    request = urllib.request.Request(f"{URL}/v1/models")
-    request.add_header("authorization", f"Bearer {KEY}")
-    with urllib.request.urlopen(request) as answer:
-        name: str = json.load(answer)["data"][0]["id"]
-    return name
-
-
-MODEL = sys.argv[2] if len(sys.argv) > 2 else served_model()
+MODEL = sys.argv[2] if len(sys.argv) > 2 else served_model(URL)
 TARGET: dict[str, Any] = {"model": f"openai/{MODEL}", "api_base": f"{URL}/v1", "api_key": KEY}
 
 

@@ -4,7 +4,7 @@
 # ///
 """lm-eval's models of local servers: `python clients/lm_eval_tasks.py http://127.0.0.1:8000`.
 
-Three small tasks of its own, so that nothing is downloaded: the choice among answers and the perplexity of a
+Four small tasks of its own, so that nothing is downloaded: the choice among answers and the perplexity of a
 text, by the log-probabilities of token ids, and answers that are generated up to a stop string.
 """
 
@@ -59,6 +59,13 @@ TASKS = {
             }
         ],
     },
+    "names": {
+        "output_type": "generate_until",
+        "doc_to_text": "What is the capital of {{country}}? Answer with one word.",
+        "doc_to_target": "{{choices[0]}}",
+        "generation_kwargs": {"until": ["\n\n"], "max_gen_toks": 12, "temperature": 0},
+        "metric_list": [{"metric": "exact_match", "ignore_punctuation": True}],
+    },
     "text": {
         "output_type": "loglikelihood_rolling",
         "doc_to_text": "",
@@ -68,6 +75,7 @@ TASKS = {
 }
 DOCUMENTS = {
     "capitals": [{"country": one, "choices": list(names)} for one, names in CAPITALS.items()],
+    "names": [{"country": one, "choices": list(names)} for one, names in CAPITALS.items()],
     "sums": [{"a": a, "b": a + 1, "c": str(2 * a + 1)} for a in range(3, 9)],
     "text": [{"text": TEXT}],
 }
@@ -114,8 +122,8 @@ def main(url: str) -> int:
             found = result("local-completions", "completions", "sums", **remote)
             assert found["exact_match,number"] >= 0.8, found
         with checks.check("local-chat-completions: generated answers"):
-            found = result("local-chat-completions", "chat/completions", "sums", chat=True)
-            assert found["exact_match,number"] >= 0.8, found
+            found = result("local-chat-completions", "chat/completions", "names", chat=True)
+            assert found["exact_match,none"] >= 0.8, found
     return checks.report()
 
 

@@ -7,32 +7,22 @@
 """The `openai` client's own tests of its resources, against a server: `python openai_suite.py URL`.
 
 The tests are written for a stand-in that answers the examples of OpenAI's API description, so their requests
-name things that exist nowhere (`conv_123`, `gpt-6-astra`). `Between` stands before the server and makes each
-thing before the request that names it: every test reads, changes or deletes a real one. The answers are the
-server's, and the tests compare their types with the client's own, loosely and strictly.
+name things that exist nowhere (`conv_123`). `Examples` makes each thing before the request that
+names it: every test reads, changes or deletes a real one. The answers are the server's, and the tests compare
+their types with the client's own, loosely and strictly.
 
 Values of examples that no server can take, such as `limit: 0`, are replaced. What remains unanswered is in
 `EXPECTED_FAILURES`.
 """
 
-import json
-import os
 import re
-import shutil
-import subprocess
 import sys
-import threading
-import urllib.error
-import urllib.request
-from collections import Counter
 from functools import cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import openai
 from openai import OpenAI
+from sdk_suite import run_suite
 
 RESOURCES = (
     "chat", "test_completions.py", "test_embeddings.py", "test_models.py", "test_responses.py", "responses",
@@ -44,7 +34,6 @@ CONTENT = b"Hello."
 LEAST = {"max_tokens": 1, "best_of": 1, "max_completion_tokens": 1}
 """Fields whose value is 0 in examples."""
 NO_QUERY = ("limit=0", "after=after", "before=before")
-PASSED_ON = ("content-type", "authorization", "accept")
 EXPECTED_FAILURES = {
     r"chat/completions/test_messages::.*_list.*": "answers of chats are not kept; Responses are",
     r"chat/test_completions::.*_(retrieve|update|list|delete)(_with_all_params)?": "as above",
@@ -183,110 +172,17 @@ def real_body(path: str, body: dict[str, Any], examples: Examples) -> dict[str, 
     return real(body, examples)
 
 
-class Between(BaseHTTPRequestHandler):
-    """Passes a request on with real names, and the answer back."""
-
-    target: str
-    client: OpenAI
-
-    def _pass_on(self) -> None:
-        examples = Examples(self.client, self.path)
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if body and "json" in self.headers.get("content-type", ""):
-            body = json.dumps(real_body(self.path, json.loads(body), examples)).encode()
-        path = real_path(self.path, examples)
-        headers = {name: text for name, text in self.headers.items() if name.lower() in PASSED_ON}
-        request = urllib.request.Request(
-            f"{self.target}{path}", body or None, headers, method=self.command
-        )
-        try:
-            answer = urllib.request.urlopen(request)
-        except urllib.error.HTTPError as error:
-            answer = error
-        with answer:
-            content = answer.read()
-        self.send_response(answer.status)
-        self.send_header("content-type", answer.headers.get("content-type", "application/json"))
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = do_DELETE = _pass_on  # noqa: N815 the base class asks for these names
-
-    def log_message(self, *_: Any) -> None:
-        """Requests are not logged."""
-
-
-def tests_of_client(folder: Path) -> Path:
-    """The client's source distribution, which has its tests, unpacked."""
-    source = folder / f"openai-{openai.__version__}"
-    if not (source / "tests").exists():
-        options = ["--no-deps", "--no-binary", "openai", "-q", "-d", folder]
-        wanted = f"openai=={openai.__version__}"
-        subprocess.run([sys.executable, "-m", "pip", "download", *options, wanted], check=True)
-        shutil.unpack_archive(f"{source}.tar.gz", folder)
-    return source
-
-
-def run_tests(source: Path, url: str) -> "list[tuple[str, str, str]]":
-    """Resource, name and outcome of each test: `passed`, or why it failed."""
-    report = source / "report.xml"
-    options = [
-        "-o",
-        "addopts=",
-        "-o",
-        "junit_family=xunit1",
-        "-q",
-        "--tb=line",
-        f"--junitxml={report}",
-    ]
-    paths = [f"tests/api_resources/{one}" for one in RESOURCES]
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "-p", "no:cacheprovider", *paths],
-        cwd=source,
-        env={**os.environ, "TEST_API_BASE_URL": url},
-        stdout=subprocess.DEVNULL,
-        check=False,
-    )
-    results = []
-    for case in ElementTree.parse(report).iter("testcase"):
-        if case.find("skipped") is not None:
-            continue
-        problem = case.find("failure") if case.find("failure") is not None else case.find("error")
-        outcome = "passed" if problem is None else (problem.get("message") or "failed")
-        file = case.get("file", "").removeprefix("tests/api_resources/").removesuffix(".py")
-        results.append((file, case.get("name", "").partition("[")[0], outcome))
-    return results
-
-
 def main(url: str) -> int:
-    Between.target = url
-    Between.client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-    between = ThreadingHTTPServer(("127.0.0.1", 0), Between)
-    threading.Thread(target=between.serve_forever, daemon=True).start()
-    results = run_tests(
-        tests_of_client(Path(sys.prefix)), f"http://127.0.0.1:{between.server_port}/v1"
+    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+    def rewrite(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        examples = Examples(client, path)
+        body = real_body(path, body, examples)
+        return real_path(path, examples), body
+
+    return run_suite(
+        "openai", openai.__version__, RESOURCES, url, "/v1", rewrite, EXPECTED_FAILURES
     )
-    between.shutdown()
-    sums: dict[str, Counter[str]] = {}
-    failing = set()
-    for file, name, outcome in results:
-        expected = next(
-            (one for one in EXPECTED_FAILURES if re.fullmatch(one, f"{file}::{name}")), None
-        )
-        kind = "passed" if outcome == "passed" else "expected failures" if expected else "failed"
-        sums.setdefault(file, Counter())[kind] += 1
-        if kind == "failed":
-            print(f"FAILED            {file}::{name}: {outcome.splitlines()[0][:200]}")
-        elif kind == "expected failures":
-            failing.add(expected)
-    for one in EXPECTED_FAILURES.keys() - failing:
-        print(f"FAILED            {one}: it passes now; take it off the list")
-    for file, counts in sums.items():
-        print(f"{file}: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    total = sum(sums.values(), Counter())
-    print(", ".join(f"{total[kind]} {kind}" for kind in ("passed", "expected failures", "failed")))
-    return int(total["failed"] > 0 or failing != EXPECTED_FAILURES.keys())
 
 
 if __name__ == "__main__":
