@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.mcp.disconnect import watched
+from app.server.mcp.kept_alive import KeptAlive
 from app.server.middleware.hosts import LOOPBACK_NAMES, host_name
 from app.server.process.config import ServerConfig
 from app.server.wire.errors import ApiError, error_response
@@ -20,6 +21,7 @@ from app.settings.cors_origin import ANY_PAGE
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+_EVENTS = "text/event-stream"
 MAX_SESSIONS = 1000
 """Sessions at a time; further ones are refused with 503 until some have ended."""
 SESSION_IDLE_S = 1800.0
@@ -59,9 +61,14 @@ class McpEndpoint:
             await error_response(refusal)(scope, receive, send)
             return
         request = await watched(scope, receive)
-        if request is not None:
-            manager = await self._opened()
-            await manager.handle_request(*request, send)
+        if request is None:
+            return
+        manager = await self._opened()
+        # Only requests that stand for themselves have this header; the head of others may name a session.
+        stands_alone = "mcp-method" in headers and _EVENTS in headers.get("accept", "")
+        answer = KeptAlive(send, interval_s=self._config.keep_alive_s, may_begin=stands_alone)
+        async with answer.beating():
+            await manager.handle_request(*request, answer.send)
 
     def _allows(self, origin: str | None, host: str) -> bool:
         """Whether a page may send requests: one of this server, or one that may read its answers.
