@@ -1,12 +1,12 @@
 """The cost of the HTTP server: throughput of streams over HTTP over that of the engine alone.
 
-    python benchmarks/http_streams.py --model FILE [--faces completions,chat,…] [--streams 64] [--pairs 7]
-        [--json FILE] [--profile]
+    python benchmarks/http_streams.py --model FILE [--faces completions,chat,…] [--streams 64]
+        [--tokens 128] [--pairs 7] [--json FILE] [--profile]
 
 A process runs the engine and the server, this one is the client; it reads the bytes of all streams and
-parses none. Turns alternate: the requests of one face are sent over HTTP, then those that the engine got are
-submitted to it again in its process. A request has a short random prompt and 128 new tokens, greedy; the end of
-the sequence is ignored, so the tokens of all faces are as many. Prints for each face
+parses none. Turns alternate: the requests of one face are sent over HTTP, then those that the engine got
+are submitted to it again in its process. A request has a short random prompt and `--tokens` new tokens,
+greedy; the end of the sequence is ignored, so the tokens of all faces are as many. Prints for each face
 
 * *ratio*: tokens per second over HTTP over the mean of the engine's turns before and after; the median of
   the pairs, and the best one;
@@ -14,9 +14,9 @@ the sequence is ignored, so the tokens of all faces are as many. Prints for each
   which other programs hardly affect;
 * *client*: processor time of this process for each token. It takes a core from the engine, too.
 
-`tools` and `tools-unread` are chats with the same tools in their prompts, whose answers are free text: of the
-first, calls are searched for in every token, the second may have none (`tool_choice: none`). Their difference is
-the cost of parsing.
+`tools` and `tools-unread` are chats with the same tools in their prompts, whose answers are free text: of
+the first, calls are searched for in every token, the second may have none (`tool_choice: none`). Their
+difference is the cost of parsing.
 
 With `--profile` the server's thread runs under cProfile, which slows it down, and its hottest functions
 are printed.
@@ -43,12 +43,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.machine import say, write_result
 from benchmarks.names_option import names_among
 
-PROMPT_TOKENS, NEW_TOKENS = 64, 128
+PROMPT_TOKENS = 64
 VOCABULARY = range(1000, 40_000)
 LIMIT_S = 600.0
 
 
-WORDS = "river stone cloud paper engine winter garden signal copper island window method".split()
+WORDS = (
+    "river",
+    "stone",
+    "cloud",
+    "paper",
+    "engine",
+    "winter",
+    "garden",
+    "signal",
+    "copper",
+    "method",
+)
 CHAT_WORDS = 40
 TOOL = {
     "type": "function",
@@ -81,29 +92,28 @@ class Face:
 
     Attributes:
         path: of the endpoint.
-        body: the members of a request beside `model`, `temperature` and `stream`.
+        body: the members of a request for so many tokens, beside `model`, `temperature` and `stream`.
         end: bytes near the end of a complete stream.
     """
 
     path: str
-    body: Callable[[random.Random], dict[str, Any]]
+    body: Callable[[random.Random, int], dict[str, Any]]
     end: bytes
 
 
-def _chat(generator: random.Random) -> dict[str, Any]:
-    return {"messages": random_messages(generator), "max_tokens": NEW_TOKENS}
+def _chat(generator: random.Random, tokens: int) -> dict[str, Any]:
+    return {"messages": random_messages(generator), "max_tokens": tokens}
 
 
-def _with_tools(choice: str) -> Callable[[random.Random], dict[str, Any]]:
+def _with_tools(choice: str) -> Callable[[random.Random, int], dict[str, Any]]:
     fields = {"tools": [TOOL], "tool_choice": choice, "tool_decision": "model"}
-    return lambda generator: _chat(generator) | fields
+    return lambda generator, tokens: _chat(generator, tokens) | fields
 
 
-_OLLAMA = {"num_predict": NEW_TOKENS, "temperature": 0}
 FACES = {
     "completions": Face(
         "/v1/completions",
-        lambda generator: {"prompt": random_ids(generator), "max_tokens": NEW_TOKENS},
+        lambda generator, tokens: {"prompt": random_ids(generator), "max_tokens": tokens},
         b"[DONE]",
     ),
     "chat": Face("/v1/chat/completions", _chat, b"[DONE]"),
@@ -111,18 +121,21 @@ FACES = {
     "tools-unread": Face("/v1/chat/completions", _with_tools("none"), b"[DONE]"),
     "responses": Face(
         "/v1/responses",
-        lambda generator: {"input": random_text(generator), "max_output_tokens": NEW_TOKENS},
+        lambda generator, tokens: {"input": random_text(generator), "max_output_tokens": tokens},
         b"response.incomplete",
     ),
     "messages": Face("/v1/messages", _chat, b"message_stop"),
     "ollama": Face(
         "/api/chat",
-        lambda generator: {"messages": random_messages(generator), "options": _OLLAMA},
+        lambda generator, tokens: {
+            "messages": random_messages(generator),
+            "options": {"num_predict": tokens, "temperature": 0},
+        },
         b'"done":true',
     ),
     "llamacpp": Face(
         "/completion",
-        lambda generator: {"prompt": random_ids(generator), "n_predict": NEW_TOKENS},
+        lambda generator, tokens: {"prompt": random_ids(generator), "n_predict": tokens},
         b'"stop":true',
     ),
 }
@@ -131,7 +144,7 @@ FACES = {
 # ---- the process of the engine and the server ----
 
 
-def serve(model: Path, streams: int, profiled: bool) -> None:
+def serve(model: Path, streams: int, tokens: int, profiled: bool) -> None:
     """Answer commands on standard input: run a turn in the engine, or report the thread's time."""
     from app.server.app import create_app
     from app.server.process.config import ServerConfig
@@ -146,7 +159,7 @@ def serve(model: Path, streams: int, profiled: bool) -> None:
     engine = AsyncPravahaEngine(config)
     engine.start()
     engine.wait_ready()
-    sampling = SamplingParams(temperature=0.0, max_tokens=NEW_TOKENS, ignore_eos=True)
+    sampling = SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True)
     last_turn: list[Request] = []
     submit_all = engine.submit_all
 
@@ -217,11 +230,13 @@ async def stream(host: str, port: int, face: Face, fields: dict[str, Any]) -> in
     return size
 
 
-async def http_turn(url: str, face: Face, streams: int, seed: int) -> tuple[float, int]:
+async def http_turn(
+    url: str, face: Face, streams: int, tokens: int, seed: int
+) -> tuple[float, int]:
     """Seconds and bytes of one turn over HTTP; no two turns have a prompt in common."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     generator = random.Random(seed)
-    bodies = [face.body(generator) for _ in range(streams)]
+    bodies = [face.body(generator, tokens) for _ in range(streams)]
     begun = time.perf_counter()
     sizes = await asyncio.gather(*(stream(host, int(port), face, body) for body in bodies))
     return time.perf_counter() - begun, sum(sizes)
@@ -262,7 +277,12 @@ class Turns:
 
 
 def measure(
-    server: "subprocess.Popen[str]", url: str, faces: list[str], streams: int, pairs: int
+    server: "subprocess.Popen[str]",
+    url: str,
+    faces: list[str],
+    streams: int,
+    new_tokens: int,
+    pairs: int,
 ) -> dict[str, object]:
     """Alternating turns, the first of which warm up."""
 
@@ -273,15 +293,15 @@ def measure(
         server.stdin.flush()
         return float(server.stdout.readline())
 
-    tokens = streams * NEW_TOKENS
+    tokens = streams * new_tokens
     turns: dict[str, Turns] = {}
     for name in faces:
-        asyncio.run(http_turn(url, FACES[name], streams, 0))
+        asyncio.run(http_turn(url, FACES[name], streams, new_tokens, 0))
         turns[name] = Turns([ask("engine")], [], [], [])
     for pair in range(pairs):
         for name, one in turns.items():
             before, mine = ask("time"), time.process_time()
-            seconds, size = asyncio.run(http_turn(url, FACES[name], streams, pair + 1))
+            seconds, size = asyncio.run(http_turn(url, FACES[name], streams, new_tokens, pair + 1))
             one.client_us.append((time.process_time() - mine) / tokens * 1e6)
             one.loop_us.append((ask("time") - before) / tokens * 1e6)
             one.http_s.append(seconds)
@@ -292,7 +312,7 @@ def measure(
                 f"{size / tokens:.0f} bytes a token"
             )
     figures = {name: one.figures(tokens) for name, one in turns.items()}
-    return {"streams": streams, "faces": figures}
+    return {"streams": streams, "new_tokens": new_tokens, "faces": figures}
 
 
 def main() -> None:
@@ -303,15 +323,17 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--faces", type=names_among(FACES), default=["completions"])
     parser.add_argument("--streams", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=128, help="new tokens of each stream")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.model, options.streams, options.profile)
+        serve(options.model, options.streams, options.tokens, options.profile)
         return
-    arguments = ["--serve", "--model", str(options.model), "--streams", str(options.streams)]
+    sizes = ["--streams", str(options.streams), "--tokens", str(options.tokens)]
+    arguments = ["--serve", "--model", str(options.model), *sizes]
     server = subprocess.Popen(
         [sys.executable, __file__, *arguments, *["--profile"] * options.profile],
         stdin=subprocess.PIPE,
@@ -321,7 +343,7 @@ def main() -> None:
     assert server.stdout is not None
     url = server.stdout.readline().strip()
     try:
-        result = measure(server, url, options.faces, options.streams, options.pairs)
+        result = measure(server, url, options.faces, options.streams, options.tokens, options.pairs)
     finally:
         server.communicate()
     print(json.dumps(result, indent=1))

@@ -106,7 +106,8 @@ install_llama_cpp() {
     fi
 }
 
-# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for benchmarks/agents_sharing.py.
+# install_llama_server: llama.cpp's own server from the sources in the Python binding's package, for
+# benchmarks/agents_sharing.py and serve_rates.py.
 install_llama_server() {
     venv llama_server
     local root=$dir/llama_server build=$dir/llama_server/build
@@ -119,6 +120,14 @@ install_llama_server() {
         PATH=$root/bin:$PATH cmake -S "$root/source/vendor/llama.cpp" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
             -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_TESTS=OFF
         PATH=$root/bin:$PATH cmake --build "$build" --target llama-server llama-quantize
+        # On some virtual machines its AMX kernels crash, as soon as the model is warmed up: then without AMX.
+        timeout 60 "$build/bin/llama-server" --model "$dir/models/smollm2.gguf" --port 0 --ctx-size 512 >/dev/null 2>&1 || {
+            [ $? = 124 ] || {
+                say "llama.cpp's server crashed: building its kernels again without AMX"
+                sed -i 's/-march=native/& -mno-amx-tile -mno-amx-int8 -mno-amx-bf16/' "$build/build.ninja"
+                PATH=$root/bin:$PATH ninja -C "$build" llama-server llama-quantize
+            }
+        }
     fi
     local format
     for format in Q4_0 Q8_0; do

@@ -8,12 +8,14 @@ import pytest
 from benchmarks.engine_turns import lowest_ratios, throughput
 from benchmarks.fact_answers import citations, declined_by_kind, outcomes, right, supported
 from benchmarks.fact_documents import Question
+from benchmarks.http_streams import Turns
 from benchmarks.known_items import KnownItem
 from benchmarks.measurements import Measurements, shares
 from benchmarks.peer_ratios import equal_runs, peer_ratios
 from benchmarks.retrieval_quality import compared
 from benchmarks.retrieval_speed import nearness, percentiles, rates, ratios
 from benchmarks.search_quality import DEPTH, Place, difference, figures, rank_of
+from benchmarks.serve_rates import CONTEXT, Answered, Outcome, arrivals
 from benchmarks.synthetic_models import LLAMA_SHAPES, SHAPES
 
 # -- engines beside their peers --------------------------------------------------------------------
@@ -270,3 +272,34 @@ def test_a_right_answer_found_all_documents_and_says_the_fact():
         answer("In hall B-4.", found=["/x/a.md"]),
     ]
     assert right(questions, answers) == {"documents found": 0.5, "said": 0.5}
+
+
+# -- serving ---------------------------------------------------------------------------------------
+
+
+def test_goodput_counts_the_requests_that_kept_both_parts_of_the_objective():
+    kept = Answered([0.5, 0.6, 0.8])  # 0.15 s for each further token
+    late, slow, single = Answered([2.0, 2.1]), Answered([0.5, 2.0]), Answered([0.9])
+    outcome = Outcome([kept, late, slow, single], seconds=8.0)
+    found = outcome.figures((1.0, 0.15001))
+    assert (found["requests"], found["kept"], found["goodput_per_s"]) == (4, 2, 0.25)
+    assert found["tokens_per_s"] == 1.0
+    assert found["ttft_s"]["p50"] == pytest.approx(0.7)
+    assert found["itl_s"]["p99"] == pytest.approx(1.5, rel=0.05)
+
+
+def test_arrivals_have_the_rate_and_are_the_same_for_each_server():
+    found = arrivals(2.0, 500.0, seed=1)
+    assert len(found) == pytest.approx(1000, rel=0.1)
+    assert found == arrivals(2.0, 500.0, seed=1)
+    assert found != arrivals(2.0, 500.0, seed=2)
+    assert max(len(one.prompt) + one.new_tokens for one in found) <= CONTEXT
+
+
+def test_a_turn_over_http_is_compared_with_the_turns_of_the_engine_around_it():
+    turns = Turns([1.0, 3.0, 2.0], [4.0, 2.0], [10.0, 20.0], [1.0, 1.0])
+    figures = turns.figures(100)
+    assert figures["ratios"] == [0.5, 1.25]
+    assert figures["ratio"] == pytest.approx(0.875)
+    assert figures["best_ratio"] == 0.5
+    assert (figures["http_tok_s"], figures["engine_tok_s"]) == (pytest.approx(100 / 3), 50)

@@ -16,8 +16,8 @@ from tests.server.live import Live
 from tests.server.mcp_requests import ACCEPT, LEGACY, message, modern
 
 LONGEST_STAY_S = 0.4
-POOL = ("uvloop_", "asyncio_")
-"""Threads of an event loop's pool, of which there are more and more up to a maximum, and then no more."""
+POOLS = ("uvloop_", "asyncio_", "AnyIO", "pravaha-grammar")
+"""Names of threads of pools, which grow to their maximum, and no further."""
 TOKENS = 60
 ALLOWED = (b"", b"200", b"202", b"204", b"404")
 """Statuses; 404 is for what has ended before its client asked for it again."""
@@ -309,7 +309,7 @@ def held(server: Live) -> dict[str, int]:
     """What the process holds: there may be some of each, but not more after more clients."""
     gc.collect()
     found = {
-        "threads": sum(not one.name.startswith(POOL) for one in threading.enumerate()),
+        "threads": sum(not one.name.startswith(POOLS) for one in threading.enumerate()),
         "open files": len(list(Path("/proc/self/fd").iterdir())),
         "connections of SQLite": sum(
             isinstance(one, sqlite3.Connection) for one in gc.get_objects()

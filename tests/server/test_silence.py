@@ -6,10 +6,12 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
+from mcp.client import Client
 
 from tests.fakes.toy_models import ToyModels
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
+from tests.server.mcp_requests import Session, message, modern
 
 MESSAGES = [{"role": "user", "content": "m"}]
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
@@ -69,6 +71,39 @@ def test_a_stream_shows_signs_of_life_while_its_prompt_is_read(name):
                 assert not has_error(read_rest(connection))
         finally:
             gate.release(10_000)
+
+
+@pytest.mark.parametrize("revision", ["modern", "legacy"])
+def test_a_call_over_mcp_shows_signs_of_life_without_asking_for_progress(revision):
+    gate = threading.Semaphore(0)
+    call = {"name": "complete", "arguments": {"prompt": "p", "max_tokens": 4, "seed": 1}}
+    with byte_engine(gate=gate) as engine, live(engine, keep_alive_s=0.05) as server:
+        try:
+            with httpx.Client(base_url=server.url, timeout=60) as http:
+                if revision == "modern":
+                    body, headers = modern("tools/call", call)
+                else:
+                    body, headers = message("tools/call", call), Session(http).headers
+                with http.stream("POST", "/mcp", json=body, headers=headers) as answer:
+                    assert answer.headers["content-type"].startswith("text/event-stream")
+                    lines = answer.iter_lines()
+                    for _ in range(SIGNS):
+                        while not next(lines).startswith(": keep-alive"):
+                            pass
+                    gate.release(10_000)
+                    datas = [json.loads(line[6:]) for line in lines if line[:6] == "data: "]
+                (result,) = [one["result"] for one in datas if one.get("id") == body["id"]]
+                assert result["structuredContent"]["completion_tokens"] >= 1
+        finally:
+            gate.release(10_000)
+
+
+async def test_the_official_client_of_mcp_reads_past_the_comments():
+    with byte_engine(step_s=0.02) as engine, live(engine, keep_alive_s=0.01) as server:
+        for mode in ("auto", "legacy"):
+            async with Client(f"{server.url}/mcp", mode=mode) as client:
+                given = {"prompt": "p", "max_tokens": 8, "temperature": 0}
+                assert not (await client.call_tool("complete", given)).is_error
 
 
 @contextmanager

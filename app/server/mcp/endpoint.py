@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.server.mcp.disconnect import watched
+from app.server.mcp.kept_alive import KeptAlive
 from app.server.middleware.origins import is_allowed_origin, refused_origin
 from app.server.process.config import ServerConfig
 from app.server.wire.errors import ApiError, error_response
@@ -19,6 +20,7 @@ from app.server.wire.errors import ApiError, error_response
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+_EVENTS = "text/event-stream"
 MAX_SESSIONS = 1000
 """Sessions at a time; further ones are refused with 503 until some have ended."""
 SESSION_IDLE_S = 1800.0
@@ -55,9 +57,14 @@ class McpEndpoint:
             await error_response(refusal)(scope, receive, send)
             return
         request = await watched(scope, receive)
-        if request is not None:
-            manager = await self._opened()
-            await manager.handle_request(*request, send)
+        if request is None:
+            return
+        manager = await self._opened()
+        # Only requests that stand for themselves have this header; the head of others may name a session.
+        stands_alone = "mcp-method" in headers and _EVENTS in headers.get("accept", "")
+        answer = KeptAlive(send, interval_s=self._config.keep_alive_s, may_begin=stands_alone)
+        async with answer.beating():
+            await manager.handle_request(*request, answer.send)
 
     async def _opened(self) -> "StreamableHTTPSessionManager":
         async with self._opening:
