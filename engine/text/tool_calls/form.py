@@ -30,8 +30,8 @@ class CallForm:
         tail: what is written after the arguments.
         arguments: how they are written between the two: as `json`; each in `tags`; as `python`'s keyword
             arguments; or as an object with `quoted` texts, between two of `quote`.
-        tags: what is written before and after the value of an argument, with `KEY` for its name, and `IS_TEXT`
-            for whether it is a text (`true` or `false`).
+        tags: what is written before and after the value of an argument, with `KEY` for its name, and
+            `IS_TEXT` for whether it is a text (`true` or `false`).
         is_single: whether an answer has at most one call.
         new_id: makes the id of a call.
     """
