@@ -90,6 +90,8 @@ class ChatTemplate:
         self.for_tools: ChatTemplate | None = None
         if tool_use is not None and tool_use.strip():
             self.for_tools = ChatTemplate(tool_use, tokens=tokens, sandbox=sandbox)
+            self.for_tools._no_tools = []  # it loops over tools without asking for them
+        self._no_tools: list[TemplateTool] | None = None
         self._sandbox = sandbox
 
     def render(
@@ -136,6 +138,25 @@ class ChatTemplate:
             messages = self._with_readable_calls(messages)
         if tools and not self.renders_offers:
             messages, tools = with_offer(messages, tools), ()
+        if tools:
+            try:
+                return self._render_in_form(
+                    messages, add_generation_prompt, budget, tools, variables
+                )
+            except InvalidRequest:
+                # It may fail on a schema: one demands descriptions, another loops over the type `null`.
+                messages, tools = with_offer(messages, tools), ()
+        return self._render_in_form(messages, add_generation_prompt, budget, tools, variables)
+
+    def _render_in_form(
+        self,
+        messages: Sequence[ChatMessage],
+        add_generation_prompt: bool,
+        budget: TemplateBudget | None,
+        tools: Sequence[TemplateTool],
+        variables: Mapping[str, Any] | None,
+    ) -> str:
+        """Render messages that have the form of the template, but for their contents and their order."""
         form = self._in_form(messages)
         systems = sum(one["role"] == "system" for one in form)
         if systems and not self.renders_system:
@@ -313,7 +334,7 @@ class ChatTemplate:
                     if name not in self._template.globals
                 },
                 "messages": [dict(message) for message in messages],
-                "tools": [dict(tool) for tool in tools] or None,
+                "tools": [dict(tool) for tool in tools] or self._no_tools,
                 "documents": None,
                 "add_generation_prompt": add_generation_prompt,
                 **(_ABSENT_TOKENS | self.tokens),

@@ -43,8 +43,7 @@ class ReasoningMarkers:
 
 _KNOWN = (
     # Qwen3, DeepSeek R1 to V3.2, QwQ, SmolLM3, GLM, MiniMax, Kimi, Nemotron, Phi-4 reasoning, Olmo 3 Think;
-    # some write tags around their answers as well: Granite 3.3 and ERNIE 4.5 `<response>`, Hunyuan
-    # `<answer>`.
+    # some have tags around their answers as well: Granite 3.3 and ERNIE 4.5 `<response>`, Hunyuan `<answer>`.
     ReasoningMarkers("<think>", "</think>"),
     ReasoningMarkers("[THINK]", "[/THINK]"),  # Magistral, Mistral 3
     ReasoningMarkers("<seed:think>", "</seed:think>"),  # Seed-OSS

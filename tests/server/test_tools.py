@@ -164,6 +164,36 @@ def test_a_streamed_one_is_named_at_the_end():
     assert invalid["error"] == "city: 7 is not of type 'string'"
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (
+            "/v1/responses",
+            {"input": "hi", "tools": [{"type": "function", **WEATHER["function"]}]},
+        ),
+        (
+            "/v1/messages",
+            {
+                "max_tokens": 99,
+                "messages": [USER],
+                "tools": [
+                    {
+                        "name": "get_weather",
+                        "input_schema": WEATHER["function"]["parameters"],
+                    }
+                ],
+            },
+        ),
+        ("/api/chat", {"messages": [USER], "tools": [WEATHER], "stream": False}),
+    ],
+)
+def test_the_header_is_that_of_every_face(path, fields):
+    with live(engine(CALL.replace('"Paris"', "7"))) as running:
+        response = httpx.post(running.url + path, json={"model": "toy", **fields}, timeout=60)
+    assert response.status_code == 200, response.text
+    assert response.headers["x-pravaha-invalid-arguments"] == "get_weather"
+
+
 def test_valid_arguments_are_not_mentioned():
     response = post(engine(CALL))
     assert "invalid_tool_calls" not in choice_of(response)

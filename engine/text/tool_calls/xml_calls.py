@@ -46,7 +46,7 @@ def read_arguments(chars: Characters, sink: CallSink, name: str) -> Reading[None
 
 def read_keyed_arguments(chars: Characters, sink: CallSink) -> Reading[None]:
     """`f<arg_key>…</arg_key><arg_value>…</arg_value>`, after `<tool_call>`."""
-    name = (yield from until(chars, "<\n")).strip()
+    name = (yield from _line_before_tag(chars)).strip()
     if name not in sink.tools:
         raise Unreadable
     sink.begin(name)
@@ -58,6 +58,20 @@ def read_keyed_arguments(chars: Characters, sink: CallSink) -> Reading[None]:
         yield from arguments.write(chars, key, ("</arg_value>",), ("<arg_key>", "</tool_call>"))
     arguments.close()
     sink.end()
+
+
+def _line_before_tag(chars: Characters) -> Reading[str]:
+    """A short text up to a line break, which is read, or to a tag, which is not; GLM 4.7 has no break."""
+    text = ""
+    while len(text) <= _MAX_NAME:
+        character = yield from chars.read()
+        if character == "<":
+            chars.unread(character)
+            return text
+        if not character or character == "\n":
+            return text
+        text += character
+    raise Unreadable
 
 
 def until(chars: Characters, ends: str) -> Reading[str]:

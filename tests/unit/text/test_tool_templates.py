@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from engine.api.errors import InvalidRequest
 from engine.api.tools import CallFormName, Tool
 from engine.text.chat_template import CHATML, ChatTemplate
 from engine.text.tool_calls.call_ids import new_call_id, new_short_id, short_id
@@ -109,6 +110,37 @@ def test_calls_of_one_message_are_divided_where_the_template_takes_one():
     text = template(LLAMA3).render([USER, CALLS, *RESULTS], tools=OFFERED)
     order = ["Paris", "sunny", "Rome", "rain"]
     assert sorted(order, key=text.rindex) == order
+
+
+def test_a_template_for_tools_may_loop_over_them_without_asking():
+    looping = QWEN.replace(
+        "{%- if tools %}", "{%- for tool in tools %}{%- endfor %}{%- if tools %}"
+    )
+    with pytest.raises(InvalidRequest):
+        template(looping).render([USER])
+    both = ChatTemplate("{{ 'plain' }}", tokens=TOKENS, tool_use=looping)
+    assert both.render([USER, CALLS, *RESULTS]) == template(QWEN).render([USER, CALLS, *RESULTS])
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        "{{ tool.function.parameters.properties.city.description + '' }}",
+        "{% macro kind(one) %}{{ kind(one) }}{% endmacro %}{{ kind(tool) }}",
+        "{{ raise_exception('no') if tool.function.name != 'a_tool_name' }}",
+    ],
+)
+def test_a_template_that_fails_on_a_schema_gets_the_tools_in_a_message(demand):
+    source = QWEN.replace(
+        "{{- tool | tojson }}",
+        "{{ tool | tojson }}{% if tool.function.parameters.properties %}" + demand + "{% endif %}",
+    )
+    asked = template(source)
+    assert asked.renders_offers
+    text = asked.render([SYSTEM, USER], tools=OFFERED)
+    assert all(tool in text for tool in TOOLS)
+    assert text.count(USER["content"]) == 1
+    assert SYSTEM["content"] in text
 
 
 def test_a_template_for_tools_is_used_where_there_are_tools_calls_or_results():

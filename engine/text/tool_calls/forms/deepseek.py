@@ -74,5 +74,6 @@ def _tagged(name: str, signs: tuple[str, ...], tags: tuple[str, str]) -> CallFor
     )
 
 
-DEEPSEEK_V4 = _tagged("deepseek-v4", (_TAGS_OF_V4[0],), _TAGS_OF_V4)
+# The template of V4 puts the tag together.
+DEEPSEEK_V4 = _tagged("deepseek-v4", (_TAGS_OF_V4[0], "+ 'tool_calls>"), _TAGS_OF_V4)
 DEEPSEEK_V32 = _tagged("deepseek-v3.2", (_DSML,), _TAGS)

@@ -127,6 +127,8 @@ OWN_FORMS = [
     ("glm", "<tool_call>search-files\n<arg_key>query</arg_key>\n<arg_value>x</arg_value>\n<arg_key>limit</arg_key>\n"
      "<arg_value>3</arg_value>\n</tool_call>", [("search-files", {"query": "x", "limit": 3})]),
     ("glm", "<tool_call>get_time\n</tool_call>", [TIME]),
+    ("glm", "<tool_call>search-files<arg_key>query</arg_key><arg_value>x</arg_value><arg_key>limit</arg_key>"
+     "<arg_value>3</arg_value></tool_call><tool_call>get_time</tool_call>", [("search-files", {"query": "x", "limit": 3}), TIME]),
     ("llama-json", '{"name": "get_weather", "parameters": {"city": "Paris"}}', [PARIS]),
     ("llama-json", '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}; {"name": "get_time", "parameters": {}}',
      [PARIS, TIME]),
