@@ -1,4 +1,4 @@
-"""`BackgroundServer`: the HTTP API over a screen's engine and agents, switched on and off while it runs."""
+"""`BackgroundServer`: the HTTP API over a screen's engines and agents, switched on and off while it runs."""
 
 import threading
 from collections.abc import Callable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.server.retrieval.service import RetrievalService
     from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
+    from engine.runtime.served_models import ServedModels
 
 
 class _Running(NamedTuple):
@@ -38,7 +39,7 @@ class BackgroundServer:
 
     def __init__(
         self,
-        engine: "AsyncPravahaEngine",
+        engine: "AsyncPravahaEngine | ServedModels",
         *,
         port: int,
         api_key: str | None,
@@ -53,7 +54,7 @@ class BackgroundServer:
         """Nothing is opened before `start`.
 
         Args:
-            engine: the engine.
+            engine: the engine, or several models.
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
             cors_origins: as in `ServerConfig`.
@@ -64,7 +65,7 @@ class BackgroundServer:
             responses_file: where clients' responses and conversations are kept; None keeps them in memory.
         """
         self._open_guardrails = guardrails
-        self._engine = engine
+        self._served = engine
         self._port = port
         self._api_key = api_key
         self._cors_origins = cors_origins
@@ -115,9 +116,12 @@ class BackgroundServer:
             retrieval = self._start_retrieval()
             image_reader = ImageReader()
             responses = ResponseStore(self._responses_file)
+            served = self._served
             app = create_app(
                 # A client must not unload what the person at the screen works with.
-                ServedModels.single(self._engine, may_unload=False),
+                served
+                if isinstance(served, ServedModels)
+                else ServedModels.single(served, may_unload=False),
                 config,
                 run_service=self._run_service,
                 guardrails=guardrails,
@@ -158,6 +162,6 @@ class BackgroundServer:
 
         if self._retrieval_folder is None:
             return None
-        retrieval = RetrievalService(self._retrieval_folder, self._engine.embedder)
+        retrieval = RetrievalService(self._retrieval_folder, self._served.embedder)
         retrieval.start()
         return retrieval

@@ -122,7 +122,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.runtime.chat_tools import ChatTools
     from app.runtime.guardrails import open_guardrails
     from app.runtime.model_hub import open_hub
-    from app.runtime.opening import open_client, open_session, open_sources
+    from app.runtime.opening import open_screen_client, open_session, open_sources
+    from app.settings.errors import ConfigurationError
     from app.settings.listing import list_settings
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
@@ -140,7 +141,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         progress = stack.enter_context(fetch_bar())
         recording = stack.enter_context(new_recording(record)) if record else None
         opened = stack.enter_context(
-            open_client(settings, progress, niceness=ENGINE_NICENESS, model_required=False)
+            open_screen_client(settings, progress, niceness=ENGINE_NICENESS)
         )
         from app.tui.app import PravahaApp
         from app.tui.input_events import InputRecorder
@@ -148,6 +149,10 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         from app.tui.themes import has_true_colors
 
         client, new_id, inputs = opened.client, None, None
+        if recording is not None and opened.models is not None:
+            raise ConfigurationError(
+                "A recording follows one model: give --record a single --model."
+            )
         if recording is not None:
             client = recorded_client(client, recording)
             new_id = recorded_ids(recording)
@@ -161,7 +166,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             key = settings.api_key.get_secret_value() if settings.api_key else None
             root = settings.agents_root
             engine_server = BackgroundServer(
-                opened.engine,
+                opened.served or opened.engine,
                 port=settings.port,
                 api_key=key,
                 cors_origins=settings.cors_origin,
@@ -185,13 +190,14 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             background=background,
             passages=sources,
             tools=chat_tools,
+            models=opened.models,
         ) as session:
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
                 write_start(recording, session, settings, theme=theme)
 
             def save_model(name: str) -> None:
-                if settings.attach is None:  # else it is the server's
+                if settings.attach is None and opened.models is None:  # else it is the server's
                     preferences.set(_MODEL, name)
 
             def first_frame() -> None:

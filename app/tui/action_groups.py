@@ -30,6 +30,7 @@ from app.tui.actions.kv import KvActions
 from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
+from app.tui.actions.other_model import OtherModel
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
@@ -134,6 +135,7 @@ class ActionGroups:
             fork_costs=fork_costs,
             documents=self.documents,
         )
+        self.other_model = OtherModel(screen, selection, self.models, self.tree)
         self.go = GoActions(screen, selection, layout, self.tree, glyphs)
         self.compare = CompareActions(
             screen,

@@ -41,7 +41,7 @@ from engine.clients.http_wire import (
     fork_price,
 )
 from engine.models.demo import MINILM
-from engine.runtime.model_change import CHANGE_DRAIN_S
+from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
 from engine.text.tokenizer import Tokenizer
 from engine.text.tool_calls.choosing import form_of_template
@@ -66,6 +66,7 @@ class HttpClient:
         api_key: str | None = None,
         silence_s: float = SILENCE_S,
         clock: Callable[[], float] = time.monotonic,
+        model: str | None = None,
     ) -> None:
         """Join the server at `url` (with or without a trailing `/v1`); returns before it answers.
 
@@ -74,6 +75,7 @@ class HttpClient:
             api_key: its key.
             silence_s: how long it may be silent before it counts as away; more than its keep-alive interval.
             clock: monotonic seconds.
+            model: the only model to ask for, of a server of several; None for the first or only one.
 
         Raises:
             InvalidRequest: the URL is not an http(s) one.
@@ -82,7 +84,7 @@ class HttpClient:
         if not url.startswith(("http://", "https://")):
             raise InvalidRequest(f"{url!r} is not the URL of a server: it must start with http://.")
         self._wake_callbacks: list[Callable[[], None]] = []
-        self._connection = HttpConnection(url, api_key=api_key, silence_s=silence_s)
+        self._connection = HttpConnection(url, api_key=api_key, silence_s=silence_s, model=model)
         self._streams = TokenStreams(self._connection, wake=self._wake, clock=clock)
         self._poller = EnginePoller(self._connection, wake=self._wake, clock=clock)
         self._lookups = HttpLookups(self._connection, clock, self._wake)
@@ -166,6 +168,29 @@ class HttpClient:
         if model is None:
             raise EngineUnavailable(f"The server at {self._connection.url} has no model loaded.")
         self._change_model(model.name, "unload", drain_s)
+
+    def served_models(self) -> list[str]:
+        """The names of the server's models for chats, the first one first; one round trip.
+
+        Raises:
+            EngineUnavailable: it does not answer.
+        """
+        listed = self._connection.call(self._connection.get("/v1/models"))
+        try:
+            return [one["id"] for one in listed["data"] if "max_model_len" in one]
+        except (KeyError, TypeError) as error:
+            raise self._connection.format_error() from error
+
+    def begin_change(self, name: str, change: str) -> "Future[Any]":
+        """Ask a server of several models to `load`, `unload` or `reload` one; done once it has begun.
+
+        The future fails as `load_model`, and may wait for a model that is in use to become idle.
+        """
+        path = f"/v1/models/{quote(name, safe='')}/{change}"
+        body = {} if change == "reload" else {"drain_seconds": MAX_CHANGE_DRAIN_S}
+        future = self._connection.begin(self._connection.post(path, body, within_s=None))
+        future.add_done_callback(lambda _: self._wake())
+        return future
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """See `EngineClient`; one round trip, which lasts as long as the embedding."""

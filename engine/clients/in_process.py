@@ -31,8 +31,13 @@ class InProcessClient:
     """An `EngineClient` over an engine that it owns: `close` shuts it down."""
 
     def __init__(self, engine: AsyncPravahaEngine) -> None:
-        self._engine = engine
+        self._own_engine = engine
         self._handles: dict[str, RequestHandle] = {}
+
+    @property
+    def _engine(self) -> AsyncPravahaEngine:
+        """The engine that is asked."""
+        return self._own_engine
 
     def submit(self, request: Request) -> str:
         """Queue a request; see `EngineClient.submit`."""

@@ -9,6 +9,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.api.tools import ToolCall, ToolRound
+from engine.clients.engine_client import EngineClient
 from engine.conversations.branch_sampling import stored
 from engine.conversations.call_reader import CallReader
 from engine.conversations.chat_tools import ToolUse
@@ -68,6 +69,8 @@ class Answer:
         asked: the nodes before the answer, root first.
         prompt: the nodes that its prompt is made from.
         request_id: None until the request was submitted (the engine may still be loading).
+        wanted_model: the name of one of several models that answers; None for the only or the primary one.
+        client: the engine that has the request, once it was submitted.
         sampling: the sampling parameters, of which some may be left to the model.
         beginning: the tokens that the answer begins with, or None.
         limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
@@ -95,6 +98,8 @@ class Answer:
     ) -> None:
         self.asked = self.prompt = tuple(asked)
         self.request_id: str | None = None
+        self.wanted_model: str | None = None
+        self.client: EngineClient | None = None
         self.sampling = sampling
         self.beginning = beginning
         self.limit: int | None = None
@@ -212,14 +217,15 @@ class Answer:
     def submitted(
         self,
         request_id: str,
+        client: EngineClient,
         *,
         n_prompt: int,
         tokenizer: str,
         model: str | None,
         sampling: SamplingParams,
     ) -> None:
-        """Record the submission of the request, with the sampling parameters that are used."""
-        self.request_id = request_id
+        """Record the submission of the request to `client`, with the sampling parameters that are used."""
+        self.request_id, self.client = request_id, client
         self._max_tokens = sampling.max_tokens
         self._node = replace(
             self._node,

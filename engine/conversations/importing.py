@@ -244,6 +244,9 @@ def _pointers(pointers: Any, ids: Mapping[str, str]) -> list[Assignment]:
         if not isinstance(one, list) or len(one) != 3 or not all(isinstance(x, str) for x in one):
             _refuse("one of its pointers is not a list of three texts")
         target, key, value = one
+        name = " ".join(_clean(value).split())
+        if target == "model" and name and (key == "" or key in ids):
+            found.append(Assignment("model", ids.get(key, ""), name))
         if value not in ids:
             continue
         if target == "head":

@@ -14,6 +14,7 @@ from engine.api.image import PlacedImage
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams, new_request_id
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
+from engine.clients.model_set import ModelSet
 from engine.conversations.answer import Answer
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import Prompt, PromptBuilder
@@ -67,6 +68,7 @@ class PreparedAnswers:
     """Answers to the same nodes that can be submitted, and what is to be recorded of them.
 
     Attributes:
+        client: the engine that they are for.
         token_ids: the prompt, the answers' beginning included.
         begun: how many of them are that beginning.
         count: number of answers.
@@ -78,6 +80,7 @@ class PreparedAnswers:
         images: the images of the prompt.
     """
 
+    client: EngineClient
     token_ids: tuple[int, ...]
     begun: int
     count: int
@@ -93,6 +96,7 @@ class PreparedAnswers:
         for answer, request_id in zip(answers, request_ids, strict=True):
             answer.submitted(
                 request_id,
+                self.client,
                 n_prompt=len(self.token_ids),
                 tokenizer=self.tokenizer,
                 model=self.model,
@@ -104,19 +108,52 @@ class Submitter:
     """Prepares and submits answers. `prepare` asks nothing of a server; `submit` may wait for one.
 
     Attributes:
-        builder: builds the prompts.
-        abandoned: requests without an answer (cancelled, or of `warm`), whose output is to be discarded.
+        builder: builds the prompts of the open branch.
     """
 
     def __init__(
         self,
         client: EngineClient,
         contexts: Callable[[Sequence[Node]], Sequence[Node]] | None = None,
+        models: ModelSet | None = None,
     ) -> None:
-        """`contexts` is as in `PromptBuilder`."""
+        """Submit to the engine of each answer.
+
+        Args:
+            client: the engine, or that of the open branch's model.
+            contexts: as in `PromptBuilder`.
+            models: the models that answers may name; None if there is one engine.
+        """
         self._client = client
+        self._models = models
+        self._contexts = contexts
         self.builder = PromptBuilder(client, contexts)
-        self.abandoned: set[str] = set()
+        self._builders: dict[int, PromptBuilder] = {}  # by the id of a client of `models`
+        self._abandoned: dict[str, EngineClient] = {}
+
+    @property
+    def discards(self) -> bool:
+        """Whether there are requests whose output is to be discarded."""
+        return bool(self._abandoned)
+
+    def client_of(self, answer: Answer) -> EngineClient:
+        """The engine that has the request of an answer, or will get it."""
+        if answer.client is not None:
+            return answer.client
+        return self._client if self._models is None else self._models.client(answer.wanted_model)
+
+    def client_named(self, model: str | None) -> EngineClient:
+        """The engine of one of several models, or the only engine."""
+        return self._client if self._models is None else self._models.client(model)
+
+    def builder_for(self, client: EngineClient) -> PromptBuilder:
+        """What builds the prompts of an engine."""
+        if client is self._client:
+            return self.builder
+        found = self._builders.get(id(client))
+        if found is None:
+            found = self._builders[id(client)] = PromptBuilder(client, self._contexts)
+        return found
 
     def prepare(self, answers: Sequence[Answer]) -> PreparedAnswers:
         """The requests of answers to the same nodes.
@@ -128,59 +165,33 @@ class Submitter:
         first = answers[0]
         begun = () if first.beginning is None else first.beginning.token_ids
         tools = () if first.tools is None else first.tools.for_template
-        prompt = self.builder.build(first.prompt, tools=tools)
+        client = self.client_of(first)
+        builder = self.builder_for(client)
+        prompt = builder.build(first.prompt, tools=tools)
         ids = prompt.token_ids + begun
-        model = self._client.snapshot().model
+        model = client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
-            raise self._too_long(first.prompt, len(ids), model)
+            raise _too_long(builder, first.prompt, len(ids), model)
         sampling = _for_model(first.sampling, model)
         if first.faithful:
             sampling = _faithful(sampling, first.sampling, model)
         if first.tools is not None and first.tools.tools:
-            sampling = self._with_calls(answers, sampling)
+            sampling = _with_calls(client, answers, sampling)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
             sampling = replace(sampling, max_tokens=max(1, sampling.max_tokens - len(begun)))
         return PreparedAnswers(
+            client,
             ids,
             len(begun),
             len(answers),
             prompt.tokenized,
-            self._client.tokenizer_fingerprint(),
+            client.tokenizer_fingerprint(),
             None if model is None else model.name,
             sampling,
             first.grammar,
             prompt.images,
-        )
-
-    def _with_calls(self, answers: Sequence[Answer], sampling: SamplingParams) -> SamplingParams:
-        """Let the answers be read for calls; the parameters with which the marks of calls are text."""
-        form = self._client.call_form()
-        for answer in answers:
-            if answer.tools is not None:
-                tools = {tool.name: tool for tool in answer.tools.tools}
-                answer.read_calls(new_parser(form, tools, parallel=True))
-        spellings = self._client.control_tokens().spellings
-        marks = {spellings[mark] for mark in form.marks if mark in spellings}
-        shown = marks.union(sampling.shown_control_ids)
-        return replace(sampling, shown_control_ids=tuple(sorted(shown)))
-
-    def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
-        """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""
-        limit = (
-            f"and the context length of {model.name} is {model.context_length} including the answer"
-        )
-        system = [node for node in nodes[:-1] if node.kind is NodeKind.SYSTEM][-1:]
-        alone = len(self.builder.build([*system, nodes[-1]]).token_ids)
-        if nodes[-1].kind is NodeKind.USER and alone >= model.context_length:
-            return MessageTooLong(
-                f"The message alone has {alone} tokens, {limit}: shorten it, or restart with a larger "
-                "--ctx if the model allows it."
-            )
-        return ContextFull(
-            f"The conversation has {length} tokens, {limit}: start a new conversation, shorten the "
-            "message, or restart with a larger --ctx if the model allows it."
         )
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
@@ -193,36 +204,74 @@ class Submitter:
         """
         ids, sampling = prepared.token_ids, replace(prepared.sampling, grammar=prepared.grammar)
         request = Request(ids, sampling, continued_tokens=prepared.begun, images=prepared.images)
-        first = self._client.submit(request)
+        client = prepared.client
+        first = client.submit(request)
         if prepared.count == 1:
             return (first,)
         try:
-            others = self._client.fork(first, at=len(ids), n=prepared.count - 1, sampling=sampling)
+            others = client.fork(first, at=len(ids), n=prepared.count - 1, sampling=sampling)
         except UnknownRequest:  # it has finished: a short answer, or a slow connection
             others = [
-                self._client.submit(replace(request, sampling=one, request_id=new_request_id()))
+                client.submit(replace(request, sampling=one, request_id=new_request_id()))
                 for one in _with_own_seeds(sampling, prepared.count - 1)
             ]
         except PravahaError:
-            self.abandon(first)
+            self.abandon(first, client)
             raise
         return (first, *others)
 
-    def abandon(self, request_id: str) -> None:
+    def abandon(self, request_id: str, client: EngineClient) -> None:
         """Cancel a request whose answer is not wanted any more."""
-        self._client.cancel(request_id)
-        self.abandoned.add(request_id)
+        client.cancel(request_id)
+        self._abandoned[request_id] = client
+
+    def discard(self, request_id: str, client: EngineClient) -> None:
+        """Discard the output of a request that is no answer."""
+        self._abandoned[request_id] = client
 
     def drain_abandoned(self) -> None:
         """Discard the output of requests without an answer, until their mailboxes are removed."""
-        for request_id in list(self.abandoned):
+        for request_id, client in list(self._abandoned.items()):
             try:
-                batch = self._client.drain(request_id)
+                batch = client.drain(request_id)
             except PravahaError:
-                self.abandoned.discard(request_id)
+                del self._abandoned[request_id]
                 continue
             if batch is not None and batch.finish_reason is not None:
-                self.abandoned.discard(request_id)
+                del self._abandoned[request_id]
+
+
+def _with_calls(
+    client: EngineClient, answers: Sequence[Answer], sampling: SamplingParams
+) -> SamplingParams:
+    """Let the answers be read for calls; the parameters with which the marks of calls are text."""
+    form = client.call_form()
+    for answer in answers:
+        if answer.tools is not None:
+            tools = {tool.name: tool for tool in answer.tools.tools}
+            answer.read_calls(new_parser(form, tools, parallel=True))
+    spellings = client.control_tokens().spellings
+    marks = {spellings[mark] for mark in form.marks if mark in spellings}
+    shown = marks.union(sampling.shown_control_ids)
+    return replace(sampling, shown_control_ids=tuple(sorted(shown)))
+
+
+def _too_long(
+    builder: PromptBuilder, nodes: Sequence[Node], length: int, model: ModelInfo
+) -> InvalidRequest:
+    """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""
+    limit = f"and the context length of {model.name} is {model.context_length} including the answer"
+    system = [node for node in nodes[:-1] if node.kind is NodeKind.SYSTEM][-1:]
+    alone = len(builder.build([*system, nodes[-1]]).token_ids)
+    if nodes[-1].kind is NodeKind.USER and alone >= model.context_length:
+        return MessageTooLong(
+            f"The message alone has {alone} tokens, {limit}: shorten it, or restart with a larger "
+            "--ctx if the model allows it."
+        )
+    return ContextFull(
+        f"The conversation has {length} tokens, {limit}: start a new conversation, shorten the "
+        "message, or restart with a larger --ctx if the model allows it."
+    )
 
 
 def _with_own_seeds(sampling: SamplingParams, count: int) -> list[SamplingParams]:

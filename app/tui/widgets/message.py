@@ -152,6 +152,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     def wait(self, node: NodeView) -> None:
         """The engine has the request: show its prompt's length until the first token."""
         self.node = node
+        self._show_head()  # the model is known
         self._show_mark()
 
     async def finish(self, node: NodeView) -> None:
