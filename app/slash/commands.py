@@ -58,7 +58,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("archive", "list archived conversations; in line mode, N brings one back", "[N]"),
     Command("gc", "delete all archived conversations for good; asks first", "[yes]"),
     Command("tree", "show the branches of this conversation", key="tree.toggle"),
-    Command("fork", "begin a branch after a message", "[N]"),
+    Command("fork", "begin a branch after a message; with MODEL, that model answers it", "[N] [MODEL]"),
     Command("switch", "go to a branch by its name, or to message N", "NAME|N"),
     Command("branch", "name the open branch", "NAME"),
     Command("label", "label a message", "[TEXT]"),
@@ -73,7 +73,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("search", "find messages in every branch of every conversation", "[WORDS]"),
     Command("shorten", "leave earlier messages out of the context, or summarise them", "drop|summarise"),
     Command("system", "show or set the system prompt", "[TEXT|clear]"),
-    Command("model", "choose a model, or load the named one; in line mode, list them", "[NAME]"),
+    Command("model", "choose a model, or load the named one; of several, the one of this branch, or load, "
+            "unload or reload NAME; in line mode, list them", "[load|unload|reload] [NAME]"),
     Command("download", "search a hub for models by their names, download one and load it",
             "[WORDS|ORG/NAME]", not_plain="`pravaha models add` downloads a model."),
     Command("sampling", "edit sampling parameters, or set them; in line mode, list them", "[NAME=N]"),

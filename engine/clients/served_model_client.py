@@ -33,7 +33,10 @@ class ServedModelClient(InProcessClient):
 
     @property
     def _engine(self) -> AsyncPravahaEngine:
-        engine = self._served.engine
+        return self._follow(self._served.engine)
+
+    def _follow(self, engine: AsyncPravahaEngine) -> AsyncPravahaEngine:
+        """The engine, which wakes the front end from now on."""
         if engine is not self._woken_by:
             self._woken_by = engine
             for callback in self._wakers:
@@ -52,7 +55,7 @@ class ServedModelClient(InProcessClient):
             self._models.release(loading.lease)
             raise EngineUnavailable(str(loading)) from None
         try:
-            handle = (lease.engine or self._engine).submit(request)
+            handle = self._follow(lease.engine or self._served.engine).submit(request)
         except BaseException:
             self._models.release(lease)
             raise

@@ -6,6 +6,7 @@ from app.tui.actions.models import ModelActions
 from app.tui.actions.tree import TreeActions
 from app.tui.chat_screen import ChatScreen
 from app.tui.selection import Selection
+from app.tui.view.model_lines import build_chosen
 from engine.api.errors import InvalidRequest
 from engine.conversations.tree import NodeKind
 
@@ -42,6 +43,30 @@ class OtherModel:
             )
 
         self._models.choose_for(picked)
+
+    async def fork(self, node_id: str, name: str) -> None:
+        """Begin a branch after a node that another model answers.
+
+        Raises:
+            ModelNotFound: there is no such model.
+            PravahaError: as `Branches.fork`.
+        """
+        session = self._screen.session
+        name = await self._models.meant(name)
+        if session.model.several is None:
+            await self._models.use(name)
+            branch = session.branches.fork(node_id)
+            about = f"Branch {branch} begins here; {name} is loaded for it."
+        else:
+            path = session.tree.path(node_id)
+            earlier = [session.tree[one].model for one in path if session.tree[one].model]
+            branch = session.branches.fork(node_id, model=name)
+            waits = session.model.several.awaits(name)
+            about = f"Branch {branch} begins here. " + build_chosen(
+                name, earlier, is_loaded=not waits
+            )
+        self._screen.notify_safely(safe_line(about))
+        await self._screen.show_chat()
 
     async def _answer(self, node_id: str, name: str) -> None:
         session = self._screen.session
