@@ -38,6 +38,7 @@ from app.tui.actions.serving import EngineServer, ServingActions
 from app.tui.actions.settings import SettingActions
 from app.tui.actions.sources import SourceActions
 from app.tui.actions.themes import ThemeActions
+from app.tui.actions.thoughts import ThoughtActions
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tools import ToolActions
 from app.tui.actions.tree import TreeActions
@@ -125,6 +126,7 @@ class ActionGroups:
             keymap=keymap,
             library=sources,
         )
+        self.thoughts = ThoughtActions(screen, selection, glyphs, keymap)
         self.tokens = TokenActions(screen, selection, layout, glyphs=glyphs, keymap=keymap)
         self.fork_at_token = ForkAtToken(screen, self.tokens, glyphs)
         self.tree = TreeActions(

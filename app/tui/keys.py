@@ -140,6 +140,8 @@ PROMPT_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 TRANSCRIPT_KEYS: tuple[Key, ...] = (
+    Key("thought.fold", "T", "app.perform('thoughts','fold')", "thought", "Show what the model thought before the selected answer, else before the last one, or fold it", Group.NAVIGATE),
+    Key("thought.end", "S", "app.perform('thoughts','end')", "answer now", "Have a model that thinks answer now", Group.NAVIGATE),
     Key("path.start", "home", "app.message('first')", "start", "Go to the first message", Group.NAVIGATE, False, False),
     Key("path.end", "end", "app.message('end')", "end", "Go to the end and follow the newest text", Group.NAVIGATE, False, False),
     Key("files.fold", "z", "app.perform('documents','fold')", "files", "Show or hide the files that are attached to the message, or the results of its calls of tools", Group.NAVIGATE),

@@ -135,6 +135,7 @@ class MainView:
                         *actions.sources.rows_below(node),
                     ],
                     folded=actions.documents.folded,
+                    thought=actions.thoughts.row,
                     id="transcript",
                 )
                 yield from self._center_panes()

@@ -191,6 +191,10 @@ class SlashActions:
         """Search a hub for models, and download one."""
         self._actions.hub.open(argument)
 
+    async def think(self, argument: str) -> None:
+        """End the thinking of a model, or say how much of it is asked for."""
+        self._actions.thoughts.run(argument)
+
     async def sampling(self, argument: str) -> None:
         """Edit, set or reset the sampling parameters of this conversation."""
         self._actions.sampling.run(argument)

@@ -6,7 +6,7 @@ and the tokenizer) and `HttpLookups` (questions about blocks and prefixes).
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
@@ -43,6 +43,7 @@ from engine.clients.http_wire import (
 from engine.models.demo import MINILM
 from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.reasoning_markers import ReasoningMarkers
 from engine.text.tokenizer import Tokenizer
 from engine.text.tool_calls.choosing import form_of_template
 from engine.text.tool_calls.form import CallForm
@@ -288,10 +289,23 @@ class HttpClient:
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """See `EngineClient`; no round trip."""
         return self._tokenizer.render_chat(
-            messages, add_generation_prompt=add_generation_prompt, tools=tools
+            messages, add_generation_prompt=add_generation_prompt, tools=tools, variables=variables
+        )
+
+    def reasoning_markers(self) -> ReasoningMarkers | None:
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.reasoning
+
+    controls_reasoning = False
+
+    def end_reasoning(self, request_id: str) -> None:
+        """Refused: completions of token ids, which this client sends, cannot be told."""
+        raise InvalidRequest(
+            "The thinking of an attached server's answer cannot be ended: esc stops the answer."
         )
 
     def call_form(self) -> CallForm:

@@ -67,6 +67,10 @@ class ServedModelClient(InProcessClient):
         """Abort a request; unknown ids are ignored."""
         self._engine_of(request_id).abort(request_id)
 
+    def end_reasoning(self, request_id: str) -> None:
+        """End a request's reasoning at the next step boundary."""
+        self._engine_of(request_id).end_reasoning(request_id)
+
     def drain(self, request_id: str) -> TokenBatch | None:
         """All new tokens of the request, or None; the final batch removes the request."""
         batch = super().drain(request_id)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.grammar import Grammar
@@ -14,6 +15,7 @@ from engine.conversations.branch_sampling import stored
 from engine.conversations.call_reader import CallReader
 from engine.conversations.chat_tools import ToolUse
 from engine.conversations.passage_source import CitationCheck, FoundPassages
+from engine.conversations.reasoning_reader import ReasoningReader
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
 from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
 from engine.text.answer_parser import AnswerParser
@@ -110,6 +112,7 @@ class Answer:
         self.tools: ToolUse | None = None
         self.acting: Future[ToolRound] | None = None
         self._calls: CallReader | None = None
+        self._reasoning: ReasoningReader | None = None
         self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
@@ -160,6 +163,15 @@ class Answer:
     def read_calls(self, parser: AnswerParser) -> None:
         """Show the answer without its calls of tools, which `parser` finds; before its first output."""
         self._calls = CallReader(parser)
+
+    def read_reasoning(self, reader: ReasoningReader) -> None:
+        """Show the answer without its reasoning; before its first output."""
+        self._reasoning = reader
+
+    @property
+    def reasons(self) -> bool:
+        """Whether it reasons now."""
+        return self._reasoning is not None and not self.finished and self._reasoning.reasons
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -263,9 +275,11 @@ class Answer:
             ttft_us=_microseconds(batch.timings.ttft),
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )
-        visible = batch.text
+        visible = written = self._after_reasoning(
+            batch, finished=status is not NodeStatus.STREAMING
+        )
         if self._citations is not None:
-            self._citations.feed(batch.text)
+            self._citations.feed(written)
             if self._streams_checked:
                 visible = self._citations.take()
         if status is NodeStatus.STREAMING:
@@ -276,6 +290,19 @@ class Answer:
         self._citations.finish()
         self._ending = status, finish
         return self._delta(self._show(visible))
+
+    def _after_reasoning(self, batch: TokenBatch, *, finished: bool) -> str:
+        """The text of a batch that is no reasoning."""
+        reader = self._reasoning
+        if reader is None:
+            return batch.text
+        before = reader.count
+        text = reader.feed(batch.text, batch.token_ids, finished=finished)
+        if reader.count > before:
+            self._node = replace(
+                self._node, reasoning_us=_microseconds(_decode_seconds(batch.timings))
+            )
+        return text
 
     def take_checked(self) -> NodeDelta | None:
         """The change that the check of citations has brought since the last call; None without one.
@@ -305,6 +332,12 @@ class Answer:
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True)
+        if (
+            self._reasoning is not None
+            and self._reasoning.count
+            and self._node.checked_text is None
+        ):
+            self._node = replace(self._node, checked_text=self._reasoning.text)
         if self._calls is not None and self._calls.calls:
             text = self._calls.text.strip()
             if not text and self.tools is not None and not self.tools.may_call:
@@ -336,6 +369,8 @@ class Answer:
             self._shown = []
             if self.beginning is not None:
                 begun = self.beginning.text
+                if self._reasoning is not None:
+                    begun = self._reasoning.feed(begun, self.beginning.token_ids)
                 if self._citations is not None:
                     self._citations.feed(begun)
                     begun = self._citations.take()
@@ -389,7 +424,20 @@ class Answer:
             topk=topk,
             drafted=(False,) * len(begun.token_ids) + drafted if drafted else (),
             n_gen=len(self._ids),
+            **self._reasoned(begun.text),
         )
+
+    def _reasoned(self, begun: str) -> dict[str, Any]:
+        """The fields of the reasoning, if there is any."""
+        reader = self._reasoning
+        if reader is None or not reader.count:
+            return {}
+        length = len(begun) + sum(map(len, self._text))
+        return {
+            "reasoning": reader.reasoning,
+            "answer_at": length - len(reader.text),
+            "n_reasoning": reader.count,
+        }
 
 
 _NO_BEGINNING = Beginning("", (), "", ())

@@ -35,6 +35,7 @@ from engine.conversations.prompt_builder import PromptBuilder
 from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
+from engine.conversations.thinking import Thinking
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
 from engine.text.clipped import clipped
 
@@ -279,6 +280,27 @@ class Answering:
         conversation.queues.clear()
         for node_id in list(conversation.answers):
             self.stop(conversation, node_id)
+
+    @property
+    def thinking(self) -> Thinking:
+        """What is asked of models that reason."""
+        return self._submitter.thinking
+
+    @thinking.setter
+    def thinking(self, thinking: Thinking) -> None:
+        self._submitter.thinking = thinking
+
+    def end_reasoning(self, conversation: Conversation, node_id: str | None) -> bool:
+        """End the reasoning of a running answer; False if it does not reason.
+
+        Raises:
+            InvalidRequest: the engine is a server, which is not told.
+        """
+        answer = conversation.answers.get(node_id or "")
+        if answer is None or answer.request_id is None or not answer.reasons:
+            return False
+        self._submitter.client_of(answer).end_reasoning(answer.request_id)
+        return True
 
     def engine_after(
         self, conversation: Conversation, path: Sequence[Node]

@@ -11,6 +11,7 @@ from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.image import PlacedImage
+from engine.api.reasoning import ReasoningControl
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams, new_request_id
 from engine.api.snapshot import ModelInfo
 from engine.clients.engine_client import EngineClient
@@ -18,7 +19,10 @@ from engine.clients.model_set import ModelSet
 from engine.conversations.answer import Answer
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import Prompt, PromptBuilder
+from engine.conversations.reasoning_reader import ReasoningReader
+from engine.conversations.thinking import Thinking
 from engine.conversations.tree import Node, NodeKind
+from engine.text.reasoning_markers import tail_of
 from engine.text.tool_calls.choosing import new_parser
 
 SMALL_MODEL_MAX_TOKENS = 1024
@@ -109,6 +113,7 @@ class Submitter:
 
     Attributes:
         builder: builds the prompts of the open branch.
+        thinking: what is asked of models that reason.
     """
 
     def __init__(
@@ -130,6 +135,7 @@ class Submitter:
         self.builder = PromptBuilder(client, contexts)
         self._builders: dict[int, PromptBuilder] = {}  # by the id of a client of `models`
         self._abandoned: dict[str, EngineClient] = {}
+        self.thinking = Thinking()
 
     @property
     def discards(self) -> bool:
@@ -167,7 +173,7 @@ class Submitter:
         tools = () if first.tools is None else first.tools.for_template
         client = self.client_of(first)
         builder = self.builder_for(client)
-        prompt = builder.build(first.prompt, tools=tools)
+        prompt = builder.build(first.prompt, tools=tools, variables=self.thinking.variables())
         ids = prompt.token_ids + begun
         model = client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -177,6 +183,7 @@ class Submitter:
             sampling = _faithful(sampling, first.sampling, model)
         if first.tools is not None and first.tools.tools:
             sampling = _with_calls(client, answers, sampling)
+        sampling = self._with_reasoning(client, answers, ids, len(begun), sampling)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
@@ -193,6 +200,55 @@ class Submitter:
             first.grammar,
             prompt.images,
         )
+
+    def _with_reasoning(
+        self,
+        client: EngineClient,
+        answers: Sequence[Answer],
+        ids: tuple[int, ...],
+        begun: int,
+        sampling: SamplingParams,
+    ) -> SamplingParams:
+        """Let the answers be read for reasoning; the parameters with which it can be limited and ended.
+
+        Args:
+            client: the engine.
+            answers: to one prompt.
+            ids: the prompt, whose last `begun` tokens are the beginning of the answers.
+            begun: see `ids`.
+            sampling: the parameters without it.
+        """
+        markers = client.reasoning_markers()
+        if markers is None:
+            return sampling
+        before = ids[: len(ids) - begun]
+        tail = tail_of(before, 0, lambda one: client.detokenize(one, skip_special=False))
+        in_prompt = markers.begun_in(tail)
+        if in_prompt is False:  # the template has ended it: the model is not to think
+            return sampling
+        opening = tuple(client.tokenize(markers.opening, special=True))
+        closing = tuple(client.tokenize(markers.closing, special=True))
+        for answer in answers:
+            answer.read_reasoning(ReasoningReader(markers, opening, closing, begun=bool(in_prompt)))
+        controls = client.control_tokens().ids
+        shown = {one for one in (*opening, *closing) if one in controls}
+        shown.update(sampling.shown_control_ids)
+        sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
+        if not client.controls_reasoning:
+            if self.thinking.max_tokens is not None:
+                raise InvalidRequest(
+                    "The thinking of an attached server's answers cannot be limited: /think default."
+                )
+            return sampling
+        if (
+            begun
+        ):  # the engine counts from the prompt's end, where the answer may think or be done with it
+            return sampling
+        between = tuple(client.tokenize(_PARAGRAPH)) if answers[0].grammar is not None else ()
+        control = ReasoningControl(
+            closing, () if in_prompt else opening, self.thinking.max_tokens, between
+        )
+        return replace(sampling, reasoning=control)
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
         """Submit answers; the ids of their requests. May run on another thread than the other methods.
