@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.process.sessions import Session
     from app.server.responses.store import ResponseStore
     from app.server.retrieval.service import RetrievalService
     from engine.retrieval.parsing.image_reader import ImageReader
@@ -26,6 +27,7 @@ class _Running(NamedTuple):
     retrieval: "RetrievalService | None"
     image_reader: "ImageReader"
     responses: "ResponseStore"
+    sessions: "Callable[[], list[Session]]"
 
 
 class BackgroundServer:
@@ -83,6 +85,11 @@ class BackgroundServer:
         running = self._running
         return running.url if running is not None and running.thread.is_alive() else None
 
+    def sessions(self) -> "list[Session]":
+        """The sessions of its clients, the last used one first; none while nothing is served. Never waits."""
+        running = self._running
+        return [] if running is None or self.url is None else running.sessions()
+
     def start(self, port: int | None = None) -> str:
         """Serve the engine and return the address. Takes up to a second the first time.
 
@@ -138,7 +145,10 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url, retrieval, image_reader, responses)
+            self._running = _Running(
+                server, thread, url, retrieval, image_reader, responses,
+                app.state.server.sessions.recent,
+            )  # fmt: skip
             return url
 
     def stop(self) -> None:

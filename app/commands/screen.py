@@ -123,6 +123,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.runtime.guardrails import open_guardrails
     from app.runtime.model_hub import open_hub
     from app.runtime.opening import open_screen_client, open_session, open_sources
+    from app.runtime.session_figures import remote_session_figures, session_figures
+    from app.server.process.sessions import Sessions
     from app.settings.errors import ConfigurationError
     from app.settings.listing import list_settings
     from app.settings.preferences import Preferences
@@ -178,6 +180,12 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 responses_file=settings.responses,
             )
             stack.callback(engine_server.stop)
+        own_sessions = Sessions()
+        sessions = (
+            session_figures(own_sessions, engine_server and engine_server.sessions)
+            if settings.attach is None
+            else remote_session_figures(opened.client)
+        )
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         sources = stack.enter_context(open_sources(settings, opened.engine))
@@ -191,6 +199,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             passages=sources,
             tools=chat_tools,
             models=opened.models,
+            on_answered=own_sessions.add,
         ) as session:
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
@@ -230,6 +239,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 chat_tools=chat_tools,
                 memory_file=settings.memory,
                 sources=sources,
+                sessions=sessions,
                 image_reader=image_reader,
                 on_first_frame=first_frame,
                 inputs=inputs,

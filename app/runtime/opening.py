@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.clients.engine_client import EngineClient
     from engine.clients.model_set import ModelSet
     from engine.clients.several_models_client import SeveralModelsClient
+    from engine.conversations.answering import Answered
     from engine.conversations.chat_tools import ToolSource
     from engine.conversations.passage_source import PassageSource
     from engine.conversations.session import TreeSession
@@ -324,6 +325,7 @@ def open_session(
     passages: "PassageSource | None" = None,
     tools: "ToolSource | None" = None,
     models: "ModelSet | None" = None,
+    on_answered: "Answered | None" = None,
 ) -> "Iterator[TreeSession]":
     """The user's conversations with `client` as their engine; saved and closed at the end.
 
@@ -336,6 +338,7 @@ def open_session(
         passages: as `TreeSession`.
         tools: as `TreeSession`.
         models: as `TreeSession`; `client` then follows the model of the open branch.
+        on_answered: as `TreeSession`.
 
     Raises:
         StoreError: the conversation database can't be used.
@@ -362,6 +365,7 @@ def open_session(
             passages=passages,
             tools=tools,
             models=models,
+            on_answered=on_answered,
         )
         if models is not None:
             cast("SeveralModelsClient", client).follow(lambda: session.model.current)

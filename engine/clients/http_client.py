@@ -240,6 +240,15 @@ class HttpClient:
 
         return self._lookups.get(("residency", tokens), ask)
 
+    def sessions(self) -> list[dict[str, Any]]:
+        """The figures of the server's sessions, as its API has them; the last answer, never waits."""
+
+        async def ask() -> list[dict[str, Any]]:
+            listed = await self._connection.get("/v1/sessions")
+            return [one for one in listed.get("data", ()) if isinstance(one, dict)]
+
+        return self._lookups.get("sessions", ask) or []
+
     def pin(self, token_ids: Sequence[int]) -> str:
         """See `EngineClient`; returns before the server has answered."""
         pin_id = new_pin_id()

@@ -73,6 +73,7 @@ class Answer:
         request_id: None until the request was submitted (the engine may still be loading).
         wanted_model: the name of one of several models that answers; None for the only or the primary one.
         client: the engine that has the request, once it was submitted.
+        prompt_ids: the prompt, its beginning of the answer included; empty until it was submitted.
         sampling: the sampling parameters, of which some may be left to the model.
         beginning: the tokens that the answer begins with, or None.
         limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
@@ -102,6 +103,7 @@ class Answer:
         self.request_id: str | None = None
         self.wanted_model: str | None = None
         self.client: EngineClient | None = None
+        self.prompt_ids: tuple[int, ...] = ()
         self.sampling = sampling
         self.beginning = beginning
         self.limit: int | None = None
@@ -215,6 +217,16 @@ class Answer:
     def finished(self) -> bool:
         """Whether the answer finished, for whatever reason."""
         return self._node.status is not NodeStatus.STREAMING
+
+    @property
+    def generated(self) -> tuple[int, ...]:
+        """The token ids that were generated so far."""
+        return tuple(self._ids)
+
+    @property
+    def n_cached(self) -> int | None:
+        """Number of prompt tokens that were found in the prefix cache; None until reported."""
+        return self._node.n_cached
 
     @property
     def n_gen(self) -> int:

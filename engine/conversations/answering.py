@@ -41,6 +41,9 @@ from engine.text.clipped import clipped
 
 _log = logging.getLogger(__name__)
 
+Answered = Callable[[str, Sequence[int], Sequence[int], int], object]
+"""Called with a session's name, the ids of prompt and answer, and how many of the prompt were cached."""
+
 TOOL = "tool"
 """The operation in the oplog that adds calls and the answers to their results."""
 RESULT_SHARE = 8
@@ -78,6 +81,7 @@ class Answering:
         tools: opens the tools that answers may call; None if there are none. Branches with sources have none.
         models: the models that branches may choose between; None if there is one engine. `client` is then
             that of the open branch.
+        on_answered: called after each answer whose prompt was read; see `Answered`.
     """
 
     def __init__(
@@ -93,8 +97,10 @@ class Answering:
         passages: PassageSource | None = None,
         tools: ToolSource | None = None,
         models: ModelSet | None = None,
+        on_answered: Answered | None = None,
     ) -> None:
         self._store = store
+        self._on_answered = on_answered
         self._models = models
         self._nodes = nodes
         self._tools = tools
@@ -345,6 +351,13 @@ class Answering:
             self._save(answer, now)
             if answer.finished:
                 self._remove(conversation, answer)
+                if self._on_answered is not None and answer.n_cached is not None:
+                    self._on_answered(
+                        f"{conversation.title} ({conversation.id[-4:].lower()})",
+                        answer.prompt_ids,
+                        answer.generated,
+                        answer.n_cached,
+                    )
                 if not self._goes_on(conversation, answer, deltas):
                     self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:

@@ -23,7 +23,7 @@ from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
 from engine.clients.model_set import ModelSet
-from engine.conversations.answering import Answering
+from engine.conversations.answering import Answered, Answering
 from engine.conversations.attached_sources import AttachedSources
 from engine.conversations.branch_tree import BranchTree
 from engine.conversations.branches import Branches
@@ -81,6 +81,7 @@ class TreeSession:
             and the operations of `branches` return at once, and a refusal by the engine ends the answer.
         models: the models that branches may choose between; None if there is one engine. `client` then asks
             the model that `model` names.
+        on_answered: called after each answer whose prompt was read.
 
     Attributes:
         conversations: the list of conversations.
@@ -117,6 +118,7 @@ class TreeSession:
         passages: PassageSource | None = None,
         tools: ToolSource | None = None,
         models: ModelSet | None = None,
+        on_answered: Answered | None = None,
     ) -> None:
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._store = store
@@ -132,6 +134,7 @@ class TreeSession:
             passages=passages,
             tools=tools,
             models=models,
+            on_answered=on_answered,
         )
         self._loaded = loaded = LoadedConversations(
             store,

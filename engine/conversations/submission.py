@@ -106,6 +106,7 @@ class PreparedAnswers:
                 model=self.model,
                 sampling=self.sampling,
             )
+            answer.prompt_ids = self.token_ids
 
 
 class Submitter:
