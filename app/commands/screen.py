@@ -118,12 +118,12 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         recorded_ids,
         write_start,
     )
+    from app.commands.session_figures import remote_session_figures, session_figures
     from app.runtime.agents import open_run_service
     from app.runtime.chat_tools import ChatTools
     from app.runtime.guardrails import open_guardrails
     from app.runtime.model_hub import open_hub
     from app.runtime.opening import open_screen_client, open_session, open_sources
-    from app.runtime.session_figures import remote_session_figures, session_figures
     from app.server.process.sessions import Sessions
     from app.settings.errors import ConfigurationError
     from app.settings.listing import list_settings

@@ -1,6 +1,6 @@
 """The figures of sessions: of this screen's conversations, of served clients, and of an attached server."""
 
-from app.runtime.session_figures import remote_session_figures, session_figures
+from app.commands.session_figures import remote_session_figures, session_figures
 from app.server.process.sessions import Session, Sessions
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
