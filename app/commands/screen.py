@@ -182,7 +182,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             stack.callback(engine_server.stop)
         own_sessions = Sessions()
         sessions = (
-            session_figures(own_sessions, engine_server and engine_server.sessions)
+            session_figures(own_sessions, engine_server.sessions if engine_server else None)
             if settings.attach is None
             else remote_session_figures(opened.client)
         )

@@ -67,6 +67,16 @@ async def test_the_header_and_the_answers_follow_the_model_of_the_branch(
         await ui.until(lambda: ui.session.model.current == "coder-0.5b-q4", "the end of the branch")
 
 
+async def test_the_samples_of_the_stats_are_those_of_the_branchs_model(screen, models, big):
+    async with screen(models=models) as ui:
+        await asked(ui, big, "first")
+        of_big = ui.app.drawing.presenter.history
+        await ui.ask("/model coder-0")
+        await ui.until(lambda: ui.app.drawing.presenter.history is not of_big, "another history")
+        await ui.ask("/model coder-1")
+        await ui.until(lambda: ui.app.drawing.presenter.history is of_big, "the first history")
+
+
 async def test_one_key_has_the_last_answer_given_by_the_other_model(screen, models, big, small):
     async with screen(models=models, size=(120, 36)) as ui:
         await asked(ui, big, "question")
