@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from engine.runtime.served_models import ServedModels
 
 _POLL_S = 0.05
+_PROBE_S = 2.0
+"""How long a server may take to name its models before the screen opens as if it had one."""
 
 
 def find_model(
@@ -244,7 +246,7 @@ def _served_names(url: str, key: str | None) -> list[str]:
 
     client = HttpClient(url, api_key=key)
     try:
-        return client.served_models()
+        return client.served_models(wait_s=_PROBE_S)
     except PravahaError:
         return []
     finally:

@@ -273,7 +273,6 @@ class EngineClient(Protocol):
         """How the model marks its reasoning; None for a model without any."""
         ...
 
-    @property
     def controls_reasoning(self) -> bool:
         """Whether `SamplingParams.reasoning` and `end_reasoning` have an effect."""
         ...

@@ -28,7 +28,7 @@ from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.clients.detail_wire import block_detail, prefix_tree, residency
-from engine.clients.http_connection import READ_TIMEOUT_S, SILENCE_S, HttpConnection
+from engine.clients.http_connection import READ_TIMEOUT_S, ROUND_TRIP_S, SILENCE_S, HttpConnection
 from engine.clients.http_lookups import HttpLookups
 from engine.clients.http_polling import EnginePoller
 from engine.clients.http_streams import TokenStreams
@@ -170,13 +170,16 @@ class HttpClient:
             raise EngineUnavailable(f"The server at {self._connection.url} has no model loaded.")
         self._change_model(model.name, "unload", drain_s)
 
-    def served_models(self) -> list[str]:
+    def served_models(self, *, wait_s: float = ROUND_TRIP_S) -> list[str]:
         """The names of the server's models for chats, the first one first; one round trip.
+
+        Args:
+            wait_s: how long the server may take.
 
         Raises:
             EngineUnavailable: it does not answer.
         """
-        listed = self._connection.call(self._connection.get("/v1/models"))
+        listed = self._connection.call(self._connection.get("/v1/models"), wait_s=wait_s)
         try:
             return [one["id"] for one in listed["data"] if "max_model_len" in one]
         except (KeyError, TypeError) as error:
@@ -309,7 +312,9 @@ class HttpClient:
         """See `EngineClient`; no round trip."""
         return self._tokenizer.reasoning
 
-    controls_reasoning = False
+    def controls_reasoning(self) -> bool:
+        """Never: completions of token ids have no such field."""
+        return False
 
     def end_reasoning(self, request_id: str) -> None:
         """Refused: completions of token ids, which this client sends, cannot be told."""

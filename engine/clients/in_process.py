@@ -180,7 +180,9 @@ class InProcessClient:
         """How the model marks its reasoning."""
         return self._engine.tokenizer.reasoning
 
-    controls_reasoning = True
+    def controls_reasoning(self) -> bool:
+        """Always."""
+        return True
 
     def end_reasoning(self, request_id: str) -> None:
         """End a request's reasoning at the next step boundary."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.api.available_model import AvailableModel
-from engine.api.errors import PravahaError
+from engine.api.errors import ModelError, PravahaError
 from engine.api.snapshot import EngineState
 from engine.clients.engine_client import EngineClient
 from engine.clients.served_model_client import ServedModelClient
@@ -24,7 +24,7 @@ class ServedModelSet:
         self._clients: dict[str, ServedModelClient] = {}
         self._loads: dict[str, ModelChanging] = {}  # begun by `awaits`
         self._wakers: list[Callable[[], None]] = []
-        self._known = frozenset(one.name for one in models.all())
+        self._known = frozenset(self._names())
 
     @property
     def primary(self) -> str:
@@ -63,7 +63,7 @@ class ServedModelSet:
     def models(self) -> Sequence[AvailableModel]:
         """The models with their state; reads the headers of those that are installed."""
         installed = {one.name: one for one in self._models.primary.engine.models()}
-        names = self._models.names()
+        names = self._names()
         self._known = frozenset(names)
         return [self._available(name, installed.get(name)) for name in names]
 
@@ -92,6 +92,13 @@ class ServedModelSet:
     def close(self) -> None:
         """Shut all engines down."""
         self._models.close()
+
+    def _names(self) -> list[str]:
+        """All names; those that are served if the store is damaged, which `models` reports."""
+        try:
+            return self._models.names()
+        except ModelError:
+            return [one.name for one in self._models.all()]
 
     def _served(self, name: str | None) -> ServedModel:
         """The model of a name, which is added if it is installed; the primary one if there is none."""

@@ -235,7 +235,7 @@ class Submitter:
         shown = {one for one in (*opening, *closing) if one in controls}
         shown.update(sampling.shown_control_ids)
         sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
-        if not client.controls_reasoning:
+        if not client.controls_reasoning():
             if self.thinking.max_tokens is not None:
                 raise InvalidRequest(
                     "The thinking of an attached server's answers cannot be limited: /think default."

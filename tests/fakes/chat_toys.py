@@ -123,6 +123,7 @@ class ToyClient:
         resident: how many leading tokens of any path are in the pool.
         sees_images: whether it takes images; so with the template `SEEING`.
         placed: the number of images of every call of `place_images`.
+        is_controlled: whether reasoning can be limited and ended.
         markers: those of a model that reasons; None for one that does not.
         reasoning_ended: the requests whose reasoning was ended.
     """
@@ -143,6 +144,7 @@ class ToyClient:
         self.refuse: PravahaError | None = None
         self.logprobs: dict[int, float] = {}
         self.markers: ReasoningMarkers | None = None
+        self.is_controlled = True
         self.reasoning_ended: list[str] = []
         self.state = state
         self.next_model: str | None = None
@@ -334,7 +336,8 @@ class ToyClient:
     def reasoning_markers(self) -> ReasoningMarkers | None:
         return self.markers
 
-    controls_reasoning = True
+    def controls_reasoning(self) -> bool:
+        return self.is_controlled
 
     def end_reasoning(self, request_id: str) -> None:
         self.reasoning_ended.append(request_id)

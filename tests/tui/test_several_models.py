@@ -43,7 +43,7 @@ async def navigate(ui):
 async def test_the_list_shows_state_memory_and_what_the_keys_do(screen, models, small, size):
     small.state = EngineState.UNLOADED
     async with screen(models=models, size=size) as ui:
-        await ui.press("f12")
+        await ui.press("shift+tab", "I")
         await ui.shown("* coder-1.5b-q4", "ready", "1.0 GiB used")
         await ui.shown("coder-0.5b-q4", "not loaded", "1.0 MiB file")
         await ui.shown("l loads, u unloads, r loads again", "enter answers this branch")
@@ -55,7 +55,7 @@ async def test_the_header_and_the_answers_follow_the_model_of_the_branch(
     async with screen(models=models) as ui:
         await asked(ui, big, "first")
         await ui.shown("coder-1.5b-q4 · Q4_1", "by the big one")
-        await ui.press("f12")
+        await ui.press("shift+tab", "I")
         await ui.shown("enter answers this branch")
         await ui.press("down", "enter")
         await ui.shown("coder-0.5b-q4 · Q4_1")
@@ -112,7 +112,7 @@ async def test_with_no_other_model_loaded_the_key_asks_which(screen, models, big
 
 async def test_models_are_loaded_unloaded_and_loaded_again_in_the_list(screen, models, small):
     async with screen(models=models) as ui:
-        await ui.press("f12")
+        await ui.press("shift+tab", "I")
         await ui.shown("coder-0.5b-q4")
         await ui.press("down", "u")
         await ui.until(lambda: models.changes == [("unload", "coder-0.5b-q4")], "the unload")

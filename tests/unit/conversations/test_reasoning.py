@@ -150,7 +150,7 @@ def test_it_can_be_limited_and_switched_off(session, client):
 
 
 def test_a_server_that_is_not_told_refuses_a_limit(session, client):
-    client.controls_reasoning = False
+    client.is_controlled = False
     session.answers.thinking = Thinking(max_tokens=100)
     with pytest.raises(InvalidRequest, match="cannot be limited"):
         session.messages.send("why")
