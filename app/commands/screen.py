@@ -130,6 +130,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
     from app.text.log_ring import kept_log
+    from engine.conversations.thinking import read_thinking
     from engine.retrieval.parsing.image_reader import ImageReader
 
     settings = load_settings(flags)
@@ -201,6 +202,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             models=opened.models,
             on_answered=own_sessions.add,
         ) as session:
+            session.answers.thinking = read_thinking(settings.thinking or "")
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
                 write_start(recording, session, settings, theme=theme)

@@ -283,6 +283,9 @@ class ScreenOptions:
     notify: Annotated[Literal["auto", "bell", "off"], Row(
         "When a long answer ends unseen: auto (desktop notification), bell or off.",
         words="notification bell sound")] = "auto"
+    thinking: Annotated[str | None, Row(
+        "How much models think that can, in the words of /think, such as off or 'high 500'.",
+        words="reasoning effort budget")] = None
     mouse: Annotated[bool, Row(
         "Use the mouse; without, the terminal selects text. /mouse switches it.",
         words="click selection")] = True
