@@ -189,9 +189,15 @@ class ServedModels:
             return self._get(name)
 
     def snapshot(self, model: ServedModel) -> EngineSnapshot:
-        """That of a model's engine, also while the model waits to be loaded, or until a request loads it."""
+        """That of a model's engine, or what is coming: a load, a request that loads it, or its end.
+
+        A model that waits to be loaded is `loading`; one that is unloaded when its requests have finished is
+        `draining`.
+        """
         snapshot = model.engine.snapshot()
         change = model.change
+        if change is not None and change.kind is ChangeKind.UNLOAD and snapshot.model is not None:
+            return replace(snapshot, state=EngineState.DRAINING)
         if change is not None and change.kind is not ChangeKind.UNLOAD and snapshot.model is None:
             return replace(
                 snapshot,

@@ -81,12 +81,9 @@ class ModelActions:
         else:
             self._work(self._choose_named(argument, typed))
 
-    async def use(self, name: str) -> None:
-        """Let a model answer what comes next: load it, or choose it for the open branch."""
-        if self._several is None:
-            await self._load(name, CHANGE_DRAIN_S)
-        else:
-            self._choose_for_branch(name)
+    async def load(self, name: str) -> bool:
+        """Load a model in place of the only one; False if it was refused, which is shown."""
+        return await self._load(name, CHANGE_DRAIN_S)
 
     async def other(self, answered_by: str | None) -> str | None:
         """The only loaded model beside that of an answer; None if there is none, or several."""
@@ -245,8 +242,8 @@ class ModelActions:
             picker.show_models(models)
             await self._watch(picker)
 
-    async def _load(self, name: str, drain_s: float, *, typed: str = "") -> None:
-        """Load a model.
+    async def _load(self, name: str, drain_s: float, *, typed: str = "") -> bool:
+        """Load a model; False if it was refused.
 
         Args:
             name: its name, or the beginning of only one.
@@ -261,6 +258,8 @@ class ModelActions:
             await asyncio.to_thread(screen.client.load_model, name, drain_s=drain_s)
         except PravahaError as error:
             self._refuse(error, typed)
+            screen.wake()
+            return False
         else:
             self._chosen = name
             if running and drain_s:
@@ -269,6 +268,7 @@ class ModelActions:
                     f"the latest; /model {name}{NOW} stops them."
                 )
         screen.wake()
+        return True
 
     def _refuse(self, error: PravahaError, typed: str) -> None:
         """Show an error; the command returns to the prompt if there is no such model."""

@@ -54,7 +54,8 @@ class OtherModel:
         session = self._screen.session
         name = await self._models.meant(name)
         if session.model.several is None:
-            await self._models.use(name)
+            if not await self._models.load(name):
+                return
             branch = session.branches.fork(node_id)
             about = f"Branch {branch} begins here; {name} is loaded for it."
         else:
@@ -72,8 +73,9 @@ class OtherModel:
         session = self._screen.session
         if session.model.several is None:
             model = self._screen.client.snapshot().model
-            if model is None or model.name != name:
-                await self._models.use(name)
+            loaded = model is not None and model.name == name
+            if not loaded and not await self._models.load(name):
+                return
             await self._tree.regenerate_by(node_id, None)
         else:
             await self._tree.regenerate_by(node_id, name)

@@ -166,6 +166,21 @@ def test_a_reload_leaves_running_requests_their_engine(tmp_path):
         assert woken.is_set()
 
 
+def test_an_unload_waits_for_running_answers_and_shows_it(tmp_path):
+    gate = threading.Semaphore(0)
+    toys = ToyModels(tmp_path, gates={"second": gate})
+    with opened(toys, "first", "second") as models:
+        client = models.client("second")
+        request_id = client.submit(ask([1, 2, 3], max_tokens=4))
+        models.unload("second")
+        wait_until(lambda: states(models)["second"] == EngineState.DRAINING)
+        for _ in range(30):
+            gate.release()
+        tokens, reason = drained(client, request_id)
+        assert (len(tokens), reason) == (4, FinishReason.LENGTH)
+        wait_until(lambda: states(models)["second"] == EngineState.UNLOADED)
+
+
 def test_unload_and_load_by_name(toys):
     with opened(toys, "first", "second") as models:
         models.unload("second")
