@@ -123,7 +123,7 @@ def pravaha(
         elif plain:
             from app.commands.chat import chat_plain
 
-            refuse_groups(flags, "agents", "runs", reason="has no meaning with --plain")
+            refuse_groups(flags, "models", "agents", "runs", reason="has no meaning with --plain")
             status = chat_plain(flags)
         elif replay:
             from app.commands.screen import replay_screen
@@ -131,6 +131,7 @@ def pravaha(
             refuse_groups(
                 flags,
                 "engine",
+                "models",
                 "sampling",
                 "documents",
                 "remote",
@@ -153,7 +154,7 @@ def pravaha(
 def _refuse_for(command: str, flags: dict[str, Any]) -> None:
     """Refuse options before a command's name that the command does not take."""
     reason = f"has no meaning for the command {command}"
-    refuse_groups(flags, "server", "screen", reason=reason)
+    refuse_groups(flags, "models", "server", "screen", reason=reason)
     if command not in _USE_TOOLS:
         refuse_groups(flags, "agents", reason=reason)
     if command not in _RUN_AGENTS:

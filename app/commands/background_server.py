@@ -1,4 +1,4 @@
-"""`BackgroundServer`: the HTTP API over a screen's engine and agents, switched on and off while it runs."""
+"""`BackgroundServer`: the HTTP API over a screen's engines and agents, switched on and off while it runs."""
 
 import threading
 from collections.abc import Callable
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from agents.guardrails.guardrails import Guardrails
     from agents.service.run_service import RunService
     from app.server.process.server import DrainingServer
+    from app.server.process.sessions import Session
     from app.server.responses.store import ResponseStore
     from app.server.retrieval.service import RetrievalService
     from engine.retrieval.parsing.image_reader import ImageReader
     from engine.runtime.engine import AsyncPravahaEngine
+    from engine.runtime.served_models import ServedModels
 
 
 class _Running(NamedTuple):
@@ -25,6 +27,7 @@ class _Running(NamedTuple):
     retrieval: "RetrievalService | None"
     image_reader: "ImageReader"
     responses: "ResponseStore"
+    sessions: "Callable[[], list[Session]]"
 
 
 class BackgroundServer:
@@ -38,7 +41,7 @@ class BackgroundServer:
 
     def __init__(
         self,
-        engine: "AsyncPravahaEngine",
+        engine: "AsyncPravahaEngine | ServedModels",
         *,
         port: int,
         api_key: str | None,
@@ -53,7 +56,7 @@ class BackgroundServer:
         """Nothing is opened before `start`.
 
         Args:
-            engine: the engine.
+            engine: the engine, or several models.
             port: TCP port for a `start` without one.
             api_key: the key that clients must send; None for none.
             cors_origins: as in `ServerConfig`.
@@ -64,7 +67,7 @@ class BackgroundServer:
             responses_file: where clients' responses and conversations are kept; None keeps them in memory.
         """
         self._open_guardrails = guardrails
-        self._engine = engine
+        self._served = engine
         self._port = port
         self._api_key = api_key
         self._cors_origins = cors_origins
@@ -81,6 +84,11 @@ class BackgroundServer:
         """The address while the engine is served, else None. Never waits."""
         running = self._running
         return running.url if running is not None and running.thread.is_alive() else None
+
+    def sessions(self) -> "list[Session]":
+        """The sessions of its clients, the last used one first; none while nothing is served. Never waits."""
+        running = self._running
+        return [] if running is None or self.url is None else running.sessions()
 
     def start(self, port: int | None = None) -> str:
         """Serve the engine and return the address. Takes up to a second the first time.
@@ -115,9 +123,12 @@ class BackgroundServer:
             retrieval = self._start_retrieval()
             image_reader = ImageReader()
             responses = ResponseStore(self._responses_file)
+            served = self._served
             app = create_app(
                 # A client must not unload what the person at the screen works with.
-                ServedModels.single(self._engine, may_unload=False),
+                served
+                if isinstance(served, ServedModels)
+                else ServedModels.single(served, may_unload=False),
                 config,
                 run_service=self._run_service,
                 guardrails=guardrails,
@@ -134,7 +145,10 @@ class BackgroundServer:
                 daemon=True,
             )
             thread.start()
-            self._running = _Running(server, thread, url, retrieval, image_reader, responses)
+            self._running = _Running(
+                server, thread, url, retrieval, image_reader, responses,
+                app.state.server.sessions.recent,
+            )  # fmt: skip
             return url
 
     def stop(self) -> None:
@@ -158,6 +172,6 @@ class BackgroundServer:
 
         if self._retrieval_folder is None:
             return None
-        retrieval = RetrievalService(self._retrieval_folder, self._engine.embedder)
+        retrieval = RetrievalService(self._retrieval_folder, self._served.embedder)
         retrieval.start()
         return retrieval

@@ -56,12 +56,12 @@ def mcp(
         given["agents_root"] = agents_root
     if context.invoked_subcommand is not None:
         reason = f"has no meaning for the command mcp {context.invoked_subcommand}"
-        refuse_groups(given, *_GROUPS, "server", reason=reason)
+        refuse_groups(given, *_GROUPS, "models", "server", reason=reason)
         return
     refuse_remote_contradictions(given)
     if "attach" in given:
         reason = "cannot be set with --attach: the server decides"
-        refuse_groups(given, "guardrails", "agents", "server", reason=reason)
+        refuse_groups(given, "guardrails", "agents", "models", "server", reason=reason)
     if sys.stdin.isatty():
         print(context.get_help())
         print(

@@ -118,15 +118,19 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         recorded_ids,
         write_start,
     )
+    from app.commands.session_figures import remote_session_figures, session_figures
     from app.runtime.agents import open_run_service
     from app.runtime.chat_tools import ChatTools
     from app.runtime.guardrails import open_guardrails
     from app.runtime.model_hub import open_hub
-    from app.runtime.opening import open_client, open_session, open_sources
+    from app.runtime.opening import open_screen_client, open_session, open_sources
+    from app.server.process.sessions import Sessions
+    from app.settings.errors import ConfigurationError
     from app.settings.listing import list_settings
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
     from app.text.log_ring import kept_log
+    from engine.conversations.thinking import read_thinking
     from engine.retrieval.parsing.image_reader import ImageReader
 
     settings = load_settings(flags)
@@ -140,7 +144,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         progress = stack.enter_context(fetch_bar())
         recording = stack.enter_context(new_recording(record)) if record else None
         opened = stack.enter_context(
-            open_client(settings, progress, niceness=ENGINE_NICENESS, model_required=False)
+            open_screen_client(settings, progress, niceness=ENGINE_NICENESS)
         )
         from app.tui.app import PravahaApp
         from app.tui.input_events import InputRecorder
@@ -148,6 +152,10 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         from app.tui.themes import has_true_colors
 
         client, new_id, inputs = opened.client, None, None
+        if recording is not None and opened.models is not None:
+            raise ConfigurationError(
+                "A recording follows one model: give --record a single --model."
+            )
         if recording is not None:
             client = recorded_client(client, recording)
             new_id = recorded_ids(recording)
@@ -167,7 +175,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             key = settings.api_key.get_secret_value() if settings.api_key else None
             root = settings.agents_root
             engine_server = BackgroundServer(
-                opened.engine,
+                opened.served or opened.engine,
                 port=settings.port,
                 api_key=key,
                 cors_origins=settings.cors_origin,
@@ -179,6 +187,12 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 responses_file=settings.responses,
             )
             stack.callback(engine_server.stop)
+        own_sessions = Sessions()
+        sessions = (
+            session_figures(own_sessions, engine_server.sessions if engine_server else None)
+            if settings.attach is None
+            else remote_session_figures(opened.client)
+        )
         first_start = preferences.get(_STARTED) is None
         background = settings.attach is not None
         sources = stack.enter_context(open_sources(settings, opened.engine))
@@ -191,13 +205,16 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             background=background,
             passages=sources,
             tools=chat_tools,
+            models=opened.models,
+            on_answered=own_sessions.add,
         ) as session:
+            session.answers.thinking = read_thinking(settings.thinking or "")
             theme = settings.theme or preferences.get("theme")
             if recording is not None:
                 write_start(recording, session, settings, theme=theme)
 
             def save_model(name: str) -> None:
-                if settings.attach is None:  # else it is the server's
+                if settings.attach is None and opened.models is None:  # else it is the server's
                     preferences.set(_MODEL, name)
 
             def first_frame() -> None:
@@ -230,6 +247,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 chat_tools=chat_tools,
                 memory_file=settings.memory,
                 sources=sources,
+                sessions=sessions,
                 image_reader=image_reader,
                 on_first_frame=first_frame,
                 inputs=inputs,

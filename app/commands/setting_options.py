@@ -60,7 +60,9 @@ def _divide_repeated(flags: dict[str, Any], rows: dict[str, Row]) -> None:
         first, *further = flags[name]
         flags[name] = first
         if further and row.more not in rows:
-            raise typer.BadParameter(f"--{name} is given several times, which needs --serve")
+            raise typer.BadParameter(
+                f"--{name} is given several times; the screen and --serve take several"
+            )
         if further:
             flags[row.more] = [*further, *(flags[row.more] or [])]
 
@@ -84,7 +86,9 @@ def refuse_remote_contradictions(flags: dict[str, Any], *, serving: bool = False
         typer.BadParameter: such an option was given.
     """
     if "attach" in flags:
-        refuse_groups(flags, "engine", reason="cannot be set with --attach: the server decides")
+        refuse_groups(
+            flags, "engine", "models", reason="cannot be set with --attach: the server decides"
+        )
     elif "api_key" in flags and not serving:
         raise typer.BadParameter("--api-key needs --attach or --serve")
 

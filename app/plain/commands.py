@@ -11,6 +11,7 @@ from app.slash.arguments import (
     find_title,
     read_branch,
     read_expansion,
+    read_fork,
     read_merge,
 )
 from app.slash.files import export_to_file, import_from_file
@@ -175,7 +176,12 @@ class PlainCommands:
 
     def fork(self, argument: str) -> None:
         """Begin a branch after a message."""
-        name = self._session.branches.fork(self._node(argument))
+        number, model = read_fork(argument)
+        if model:
+            raise InvalidRequest(
+                f"Line mode has one model: /model {model} loads it for the answers from there on."
+            )
+        name = self._session.branches.fork(self._node(number))
         self._say(f"Branch {safe_line(name)} begins here. Your next message goes on from it.")
 
     def switch(self, argument: str) -> None:

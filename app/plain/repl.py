@@ -256,8 +256,17 @@ class PlainChat:
         if self._show_prompts:
             self._write("Pravāha: ")
         last = None
+        thinks = False
         while self.session.answers.generating and self.session.head == node_id:
             deltas = self.session.pump()
+            if (
+                not thinks
+                and self._show_prompts
+                and node_id
+                and self.session.view(node_id).n_reasoning
+            ):
+                thinks = True
+                self._write("(thinking) ")
             for delta in deltas:
                 if delta.node_id == node_id:
                     self._write(safe.feed(delta.text))

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from app.runtime.machine_limits import check_machine
 from app.settings.options import DEMO_MODEL
 from app.settings.settings import Settings
-from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound
+from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound, PravahaError
 from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.models.progress import ProgressCallback, ignore_progress
 
@@ -22,14 +22,20 @@ if TYPE_CHECKING:
     from app.runtime.source_library import SourceLibrary
     from engine.api.config import EmbeddingPrecision, EngineConfig
     from engine.clients.engine_client import EngineClient
+    from engine.clients.model_set import ModelSet
+    from engine.clients.several_models_client import SeveralModelsClient
+    from engine.conversations.answering import Answered
     from engine.conversations.chat_tools import ToolSource
     from engine.conversations.passage_source import PassageSource
     from engine.conversations.session import TreeSession
     from engine.embedding.embedder import Embedder
     from engine.models.record import InstalledModel
     from engine.runtime.engine import AsyncPravahaEngine
+    from engine.runtime.served_models import ServedModels
 
 _POLL_S = 0.05
+_PROBE_S = 2.0
+"""How long a server may take to name its models before the screen opens as if it had one."""
 
 
 def find_model(
@@ -156,13 +162,95 @@ class OpenClient:
         client: in-process or over HTTP.
         bos: returns the id that plain completions begin with, or None.
         start: starts loading the model, before which the engine takes no requests. Idempotent.
-        engine: the engine in this process; None over HTTP.
+        engine: the engine in this process, that of the first one of several models; None over HTTP.
+        models: several models, between which branches may choose; None if there is one engine.
+        served: those of them that run in this process.
     """
 
     client: "EngineClient"
     bos: Callable[[], int | None]
     start: Callable[[], None]
     engine: "AsyncPravahaEngine | None" = None
+    models: "ModelSet | None" = None
+    served: "ServedModels | None" = None
+
+
+@contextmanager
+def open_screen_client(
+    settings: Settings, progress: ProgressCallback = ignore_progress, *, niceness: int = 0
+) -> Iterator[OpenClient]:
+    """As `open_client` for a front end that can use several models side by side, if there are several.
+
+    Those are what `--model` names when it is given more than once, or with `--max-models` every installed
+    one; with `--attach` those of the server, if it answers and has more than one.
+
+    Raises:
+        ConfigurationError, ModelError: one of several models cannot be used; see `open_served_models`.
+    """
+    with ExitStack() as stack:
+        several = stack.enter_context(_open_several(settings, progress, niceness))
+        if several is not None:
+            yield several
+        else:
+            yield stack.enter_context(
+                open_client(settings, progress, niceness=niceness, model_required=False)
+            )
+
+
+@contextmanager
+def _open_several(
+    settings: Settings, progress: ProgressCallback, niceness: int
+) -> "Iterator[OpenClient | None]":
+    from engine.clients.several_models_client import SeveralModelsClient, as_client
+
+    models: ModelSet
+    if settings.attach is not None:
+        from engine.clients.remote_model_set import RemoteModelSet
+
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        names = _served_names(settings.attach, key)
+        if len(names) < 2:
+            yield None
+            return
+        models, served = RemoteModelSet(settings.attach, api_key=key, names=names), None
+    elif settings.further_models or settings.max_models is not None:
+        from app.runtime.served import open_served_models
+        from engine.clients.served_model_set import ServedModelSet
+
+        served = open_served_models(settings, progress, niceness=niceness, any_installed=True)
+        models = ServedModelSet(served)
+    else:
+        yield None
+        return
+    client = SeveralModelsClient(models)
+    started = False
+
+    def start() -> None:
+        nonlocal started
+        if served is not None and not started:
+            started = True
+            served.start()
+
+    engine = None if served is None else served.primary.engine
+    try:
+        yield OpenClient(
+            as_client(client), client.bos_id, start, engine=engine, models=models, served=served
+        )
+    finally:
+        client.close()
+
+
+def _served_names(url: str, key: str | None) -> list[str]:
+    """The models of a server; none if it does not answer now."""
+    from engine.clients.http_client import HttpClient
+
+    client = HttpClient(url, api_key=key)
+    try:
+        return client.served_models(wait_s=_PROBE_S)
+    except PravahaError:
+        return []
+    finally:
+        client.close()
 
 
 @contextmanager
@@ -238,6 +326,8 @@ def open_session(
     background: bool = False,
     passages: "PassageSource | None" = None,
     tools: "ToolSource | None" = None,
+    models: "ModelSet | None" = None,
+    on_answered: "Answered | None" = None,
 ) -> "Iterator[TreeSession]":
     """The user's conversations with `client` as their engine; saved and closed at the end.
 
@@ -249,6 +339,8 @@ def open_session(
         background: as `TreeSession`.
         passages: as `TreeSession`.
         tools: as `TreeSession`.
+        models: as `TreeSession`; `client` then follows the model of the open branch.
+        on_answered: as `TreeSession`.
 
     Raises:
         StoreError: the conversation database can't be used.
@@ -274,7 +366,11 @@ def open_session(
             guard=open_conversation_guard(settings),
             passages=passages,
             tools=tools,
+            models=models,
+            on_answered=on_answered,
         )
+        if models is not None:
+            cast("SeveralModelsClient", client).follow(lambda: session.model.current)
         stack.callback(session.close)
         yield session
 

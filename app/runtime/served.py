@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 
 
 def open_served_models(
-    settings: Settings, progress: ProgressCallback = ignore_progress
+    settings: Settings,
+    progress: ProgressCallback = ignore_progress,
+    *,
+    niceness: int = 0,
+    any_installed: bool = False,
 ) -> "ServedModels":
     """The models of `--model`, `--further-models` and `--max-models`; none is loaded yet.
 
     Args:
         settings: the settings.
         progress: called while the demo model is fetched.
+        niceness: as `EngineConfig.niceness`.
+        any_installed: offer every installed model, also without `--max-models`.
 
     Raises:
         ConfigurationError: an alias or a share cannot be parsed, or names no model.
@@ -36,13 +42,13 @@ def open_served_models(
     from engine.runtime.engine import AsyncPravahaEngine
     from engine.runtime.served_models import ServedModels
 
-    configs = [engine_config(settings, progress)]
+    configs = [engine_config(settings, progress, niceness=niceness)]
     given = {settings.model: configs[0].name}
     for name in settings.further_models:
         model = find_model(settings.model_copy(update={"model": name}), progress)
         configs.append(replace(configs[0], model=model.path, name=model.name, draft_model=None))
         given[name] = model.name
-    any_installed = settings.max_models is not None
+    any_installed = any_installed or settings.max_models is not None
     first = embedder(settings)
 
     def make(config: "EngineConfig", find_free: "FreeMemory") -> "AsyncPravahaEngine":

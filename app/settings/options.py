@@ -40,9 +40,8 @@ class EngineOptions:
     """The model and the engine."""
 
     model: Annotated[str, Row(
-        "Name of an installed model, or a path to a model; --serve takes several.", min_length=1,
-        short="-m", more="further_models",
-        words="gguf weights llm")] = DEMO_MODEL
+        "Name of an installed model, or a path to a model; the screen and --serve take several.",
+        min_length=1, short="-m", more="further_models", words="gguf weights llm")] = DEMO_MODEL
     ctx: Annotated[int | None, Row(
         "Context length in tokens; by default the model's own.", ge=16, le=2**24,
         words="window n_ctx size")] = None
@@ -165,6 +164,24 @@ class DocumentOptions:
         words="threshold documents sources decline")] = 0.44
 
 
+class SeveralModelOptions:
+    """Several models side by side, for the screen and the server."""
+
+    further_models: Annotated[tuple[str, ...], Row(
+        "Models beside --model, separated by semicolons; --model again does the same.", read=rules,
+        words="several gguf llm")] = ()
+    model_memory: Annotated[tuple[str, ...], Row(
+        "Most memory of a model, its KV pool included, MODEL=SIZE with a size such as 4GiB or 40% of what is "
+        "free; may be given several times.", read=rules, words="share limit ram")] = ()
+    max_models: Annotated[int | None, Row(
+        "Offer every installed model, and keep at most so many loaded: the least recently used idle one "
+        "makes room. By default as many as --model names, and --serve offers only those.", ge=1, le=64,
+        words="several limit memory lru")] = None
+    model_keep_alive: Annotated[float | None, Row(
+        "Unload a model that was not used for so long, such as 300 or 5m; 0 at once. By default it stays.",
+        read=duration, ge=0, words="idle unload timeout memory")] = None
+
+
 class ServerOptions:
     """The server."""
 
@@ -173,22 +190,9 @@ class ServerOptions:
         words="address server network")] = "127.0.0.1"
     port: Annotated[int, Row("Port to serve on; 0 takes a free one.", ge=0, le=65535,
         words="address server")] = 8000
-    further_models: Annotated[tuple[str, ...], Row(
-        "Models to serve beside --model, separated by semicolons; --model again does the same.", read=rules,
-        words="several gguf llm")] = ()
     alias: Annotated[tuple[str, ...], Row(
         "Further name of a served model, NAME=MODEL, or NAME for the first; may be given several times.",
         read=rules, words="model name")] = ()
-    model_memory: Annotated[tuple[str, ...], Row(
-        "Most memory of a model, its KV pool included, MODEL=SIZE with a size such as 4GiB or 40% of what is "
-        "free; may be given several times.", read=rules, words="share limit ram")] = ()
-    max_models: Annotated[int | None, Row(
-        "Serve every installed model, and keep at most so many loaded: the least recently used idle one "
-        "makes room. By default only the named ones are served.", ge=1, le=64,
-        words="several limit memory lru")] = None
-    model_keep_alive: Annotated[float | None, Row(
-        "Unload a model that was not used for so long, such as 300 or 5m; 0 at once. By default it stays.",
-        read=duration, ge=0, words="idle unload timeout memory")] = None
     allowed_hosts: Annotated[tuple[str, ...], Row(
         "Further Host names to accept on loopback, separated by commas.", read=names)] = ()
     cors_origin: Annotated[tuple[str, ...], Row(
@@ -279,6 +283,9 @@ class ScreenOptions:
     notify: Annotated[Literal["auto", "bell", "off"], Row(
         "When a long answer ends unseen: auto (desktop notification), bell or off.",
         words="notification bell sound")] = "auto"
+    thinking: Annotated[str | None, Row(
+        "How much models think that can, in the words of /think, such as off or 'high 500'.",
+        words="reasoning effort budget")] = None
     mouse: Annotated[bool, Row(
         "Use the mouse; without, the terminal selects text. /mouse switches it.",
         words="click selection")] = True
@@ -290,6 +297,7 @@ class Options(
     EngineOptions,
     SamplingOptions,
     DocumentOptions,
+    SeveralModelOptions,
     ServerOptions,
     GuardrailOptions,
     ToolOptions,
@@ -304,6 +312,7 @@ GROUPS: dict[str, tuple[str, type]] = {
     "engine": ("Model and engine", EngineOptions),
     "sampling": ("Sampling", SamplingOptions),
     "documents": ("Documents", DocumentOptions),
+    "models": ("Several models", SeveralModelOptions),
     "server": ("Server", ServerOptions),
     "guardrails": ("Guardrails", GuardrailOptions),
     "agents": ("Agents", ToolOptions),

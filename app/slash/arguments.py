@@ -34,6 +34,12 @@ def read_expansion(argument: str) -> int:
     return int(argument or EXPANSION)
 
 
+def read_fork(argument: str) -> tuple[str, str]:
+    """The number of the message that /fork begins a branch after, and the model; each may be missing."""
+    first, _, rest = argument.partition(" ")
+    return (first, rest.strip()) if first.isdecimal() else ("", argument)
+
+
 def change_system(session: TreeSession, argument: str) -> str | None:
     """The system prompt, after /system has set or cleared it."""
     if argument:

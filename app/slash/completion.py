@@ -30,6 +30,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "switch": ("branch",),
     "merge": ("graft|summary|pick", "branch"),
     "system": ("clear",),
+    "fork": ("model",),
     "model": ("model", "now"),
     "sampling": ("sampling", "…"),
     "sources": ("|".join(get_args(Action)), "…"),

@@ -30,6 +30,7 @@ from app.tui.actions.kv import KvActions
 from app.tui.actions.listing import ListActions
 from app.tui.actions.merge import MergeActions
 from app.tui.actions.models import ModelActions
+from app.tui.actions.other_model import OtherModel
 from app.tui.actions.sampling import SamplingActions
 from app.tui.actions.scheduler import SchedulerActions, TimeActions
 from app.tui.actions.search import SearchActions
@@ -37,6 +38,7 @@ from app.tui.actions.serving import EngineServer, ServingActions
 from app.tui.actions.settings import SettingActions
 from app.tui.actions.sources import SourceActions
 from app.tui.actions.themes import ThemeActions
+from app.tui.actions.thoughts import ThoughtActions
 from app.tui.actions.tokens import TokenActions
 from app.tui.actions.tools import ToolActions
 from app.tui.actions.tree import TreeActions
@@ -124,6 +126,7 @@ class ActionGroups:
             keymap=keymap,
             library=sources,
         )
+        self.thoughts = ThoughtActions(screen, selection, glyphs, keymap)
         self.tokens = TokenActions(screen, selection, layout, glyphs=glyphs, keymap=keymap)
         self.fork_at_token = ForkAtToken(screen, self.tokens, glyphs)
         self.tree = TreeActions(
@@ -134,6 +137,7 @@ class ActionGroups:
             fork_costs=fork_costs,
             documents=self.documents,
         )
+        self.other_model = OtherModel(screen, selection, self.models, self.tree)
         self.go = GoActions(screen, selection, layout, self.tree, glyphs)
         self.compare = CompareActions(
             screen,

@@ -68,6 +68,7 @@ from app.tui.textual_workarounds.partial_compositor import MainScreen
 from app.tui.themes import default_theme
 from app.tui.toasts import Severity, toast
 from app.tui.view.citations import HREF
+from app.tui.view.session_lines import SessionFigures
 from app.tui.widgets.approvals_pane import ApprovalsPane
 from app.tui.widgets.branches import BranchTreeView
 from app.tui.widgets.cards import AskCount, CardStrip
@@ -110,6 +111,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         run_service: runs agents; None in a replay.
         memory_file: what the agents remember on this machine; None in a replay.
         sources: the collections of documents; None in a replay.
+        sessions: returns what the prompts of the last conversations have cost.
         image_reader: reads the text of images; None in a replay.
         log_file: where tracebacks are, for messages about failures.
         log_ring: the records of the log pane; None for none.
@@ -146,6 +148,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         chat_tools: ChatTools | None = None,
         memory_file: Path | None = None,
         sources: SourceLibrary | None = None,
+        sessions: Callable[[], Sequence[SessionFigures]] = tuple,
         image_reader: ImageReader | None = None,
         theme: str | None = None,
         true_colors: bool = True,
@@ -280,6 +283,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             notice=self._notice,
             run_service=run_service,
             log_ring=self._log_ring,
+            sessions=sessions,
             keymap=self.keymap,
             first_start=first_start,
             colored=not self.no_color,

@@ -123,8 +123,7 @@ class ForkPrices:
         if node_id not in tree or len(tree.path(node_id)) > LONGEST_BRANCH:
             return
         with suppress(PravahaError):  # the model is loading, or the template refuses the messages
-            ids = self._session.tokens.prompt_ids(node_id)
-            self._asked = (node_id, len(ids), self._client.price(ids))
+            self._asked = (node_id, *self._session.tokens.measured_price(node_id))
             del self._known[node_id]
 
     def _collect(self) -> None:

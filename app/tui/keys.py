@@ -112,6 +112,8 @@ APP_KEYS: tuple[Key, ...] = (
     Key("copy.code", "Y", "perform('files','copy_code')", "code", "Copy a code block of the selected message or last answer", Group.NAVIGATE),
     Key("editor", "ctrl+g", "perform('files','edit')", "editor", "Edit the prompt in $EDITOR", Group.PROMPT, True),
     Key("regen", "r", "perform('tree','regenerate')", "again", "Regenerate the selected answer, else the last one", Group.NAVIGATE),
+    Key("regen.model", "o", "perform('other_model','again')", "other", "Have the selected answer, else the last one, given again by another model, to compare them", Group.NAVIGATE),
+    Key("model", "I", "perform('models','choose')", "model", "Choose the model; with several models, the one that answers this branch", Group.NAVIGATE),
     Key("kv.pin", "p", "perform('kv','pin')", "pin", "Keep the KV of the path to the message in the pool, or no longer", Group.NAVIGATE),
     Key("kv.warm", "w", "perform('kv','warm')", "warm", "Compute the KV of the path to the message, at the lowest priority", Group.NAVIGATE),
     Key("kv.show", "v", "perform('kv','show_blocks')", "blocks", "Show the KV blocks of the path to the message; with two to four marked messages, which blocks they share", Group.NAVIGATE),
@@ -138,6 +140,8 @@ PROMPT_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 TRANSCRIPT_KEYS: tuple[Key, ...] = (
+    Key("thought.fold", "T", "app.perform('thoughts','fold')", "thought", "Show what the model thought before the selected answer, else before the last one, or fold it", Group.NAVIGATE),
+    Key("thought.end", "S", "app.perform('thoughts','end')", "answer", "Have a model that thinks answer now", Group.NAVIGATE),
     Key("path.start", "home", "app.message('first')", "start", "Go to the first message", Group.NAVIGATE, False, False),
     Key("path.end", "end", "app.message('end')", "end", "Go to the end and follow the newest text", Group.NAVIGATE, False, False),
     Key("files.fold", "z", "app.perform('documents','fold')", "files", "Show or hide the files that are attached to the message, or the results of its calls of tools", Group.NAVIGATE),

@@ -1,6 +1,6 @@
 """`MainView`: the widgets of the main screen, and the panes that each frame draws."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from textual.app import ComposeResult
@@ -19,6 +19,7 @@ from app.tui.glyphs import Glyphs
 from app.tui.marks import Marks
 from app.tui.output.finish_notice import FinishNotice
 from app.tui.view.messages import sibling_place
+from app.tui.view.session_lines import SessionFigures
 from app.tui.widgets.agents_pane import AgentsPane
 from app.tui.widgets.approvals_pane import ApprovalsPane
 from app.tui.widgets.attached_row import AttachedRow
@@ -56,6 +57,7 @@ class MainView:
         figure: the avatar's.
         figure_shown: whether there is an avatar.
         animate: whether it moves.
+        sessions: returns what the prompts of the last conversations have cost.
         first_start: whether to show the hint for someone who has not used the screen before.
         colored: whether the terminal shows colours.
 
@@ -80,6 +82,7 @@ class MainView:
         notice: FinishNotice,
         run_service: RunService | None,
         log_ring: LogRing,
+        sessions: Callable[[], Sequence[SessionFigures]],
         keymap: Mapping[str, str],
         first_start: bool,
         colored: bool,
@@ -100,6 +103,7 @@ class MainView:
         self._notice = notice
         self._run_service = run_service
         self._log_ring = log_ring
+        self._sessions = sessions
         self._first_keys = FirstKeys.of(keymap) if first_start else None
         self._colored = colored
         self._wall_clock = wall_clock
@@ -135,6 +139,7 @@ class MainView:
                         *actions.sources.rows_below(node),
                     ],
                     folded=actions.documents.folded,
+                    thought=actions.thoughts.row,
                     id="transcript",
                 )
                 yield from self._center_panes()
@@ -172,7 +177,7 @@ class MainView:
         glyphs = self._glyphs
         for pane in (
             SourcesPane(self._actions.sources, glyphs, id="sources"),
-            StatsPane(glyphs, id="stats"),
+            StatsPane(glyphs, self._sessions, id="stats"),
             SchedulerPane(glyphs, id="scheduler"),
             LogPane(self._log_ring, id="logs"),
             AgentsPane(self._run_service, glyphs, wall_clock=self._wall_clock, id="agents"),

@@ -91,6 +91,7 @@ class Presenter:
         self.map_governor = MapGovernor()
         self._shown_at: float | None = None  # the instant that panes show; None for the present
         self.history = History()
+        self._histories = {session.model.current: self.history}  # by one of several models
         self.snapshot = client.snapshot()
 
     @property
@@ -125,6 +126,7 @@ class Presenter:
         drew = Drew.TEXT
         self.map_governor.crowded = self.crowded
         if self._figures_due(snapshot, now):
+            self.history = self._histories.setdefault(self._session.model.current, History())
             self.history.add(now, snapshot)
             self._engine.add(now, snapshot)
             live = self._hurried or self.map_governor.due(now)

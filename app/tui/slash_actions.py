@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from app.runtime.imported_passages import build_imported
-from app.slash.arguments import change_system, find_title, read_branch, read_expansion
+from app.slash.arguments import change_system, find_title, read_branch, read_expansion, read_fork
 from app.slash.files import import_from_file
 from app.slash.memory import run_memory
 from app.slash.parse import Invocation, method_name
@@ -117,8 +117,13 @@ class SlashActions:
     # Branches.
 
     async def fork(self, argument: str) -> None:
-        """Begin a branch after the selected message, else after the last one."""
-        name = self._screen.session.branches.fork(self._node(argument))
+        """Begin a branch after the selected message, else after the last one, by another model if named."""
+        number, model = read_fork(argument)
+        node = self._node(number)
+        if model:
+            await self._actions.other_model.fork(node, model)
+            return
+        name = self._screen.session.branches.fork(node)
         self._screen.notify_safely(f"Branch {name} begins here.")
         await self._screen.show_chat()
 
@@ -185,6 +190,10 @@ class SlashActions:
     async def download(self, argument: str) -> None:
         """Search a hub for models, and download one."""
         self._actions.hub.open(argument)
+
+    async def think(self, argument: str) -> None:
+        """End the thinking of a model, or say how much of it is asked for."""
+        self._actions.thoughts.run(argument)
 
     async def sampling(self, argument: str) -> None:
         """Edit, set or reset the sampling parameters of this conversation."""

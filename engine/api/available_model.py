@@ -13,6 +13,9 @@ class AvailableModel:
         architecture, parameters, weight_format, context_length: empty or 0 if it cannot be opened.
         problem: why it cannot be loaded here; empty if it can.
         loaded: whether it is the engine's model now.
+        status: its state where several models are loaded side by side, a value of `EngineState`; else empty.
+        memory_bytes: what its weights, work buffers and KV pool take there now.
+        loading_progress: the share of its weights that is loaded, 0 to 1, while `status` is loading.
     """
 
     name: str
@@ -23,6 +26,9 @@ class AvailableModel:
     context_length: int = 0
     problem: str = ""
     loaded: bool = False
+    status: str = ""
+    memory_bytes: int = 0
+    loading_progress: float = 0.0
 
     @property
     def fits(self) -> bool:

@@ -213,6 +213,7 @@ class EngineSnapshot:
         loading_progress: 0–1 while `state` is loading.
         next_model: the model that is being loaded, or will be once running requests have finished; None
             if the engine keeps its model.
+        on_demand: the model that the next request loads, one of several, while it is not loaded; else None.
         last_error: message of the last failed step or load, or None.
         last_error_time: its time in monotonic seconds, or None.
     """
@@ -233,6 +234,7 @@ class EngineSnapshot:
     step_error: float | None = None
     loading_progress: float = 1.0
     next_model: str | None = None
+    on_demand: str | None = None
     last_error: str | None = None
     last_error_time: float | None = None
 

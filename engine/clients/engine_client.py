@@ -5,10 +5,10 @@ It has two transports: `InProcessClient` (a thread in this process) and `HttpCli
 does not use it: `app.server` calls `AsyncPravahaEngine` directly.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.api.available_model import AvailableModel
 from engine.api.block_detail import BlockDetail, PrefixTree
@@ -25,6 +25,7 @@ from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.reasoning_markers import ReasoningMarkers
 from engine.text.tool_messages import TemplateTool
 
 
@@ -256,11 +257,30 @@ class EngineClient(Protocol):
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The model's chat template applied to messages, and to the tools that the model may call.
 
+        `variables` are further ones of the template, such as `enable_thinking`.
+
         Raises:
             InvalidRequest: the template rejects the messages.
+        """
+        ...
+
+    def reasoning_markers(self) -> ReasoningMarkers | None:
+        """How the model marks its reasoning; None for a model without any."""
+        ...
+
+    def controls_reasoning(self) -> bool:
+        """Whether `SamplingParams.reasoning` and `end_reasoning` have an effect."""
+        ...
+
+    def end_reasoning(self, request_id: str) -> None:
+        """End a request's reasoning at the next step boundary; nothing happens if it does not reason.
+
+        Raises:
+            InvalidRequest: the engine is a server, which is not told.
         """
         ...
 

@@ -6,7 +6,7 @@ and the tokenizer) and `HttpLookups` (questions about blocks and prefixes).
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
@@ -28,7 +28,7 @@ from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.clients.detail_wire import block_detail, prefix_tree, residency
-from engine.clients.http_connection import READ_TIMEOUT_S, SILENCE_S, HttpConnection
+from engine.clients.http_connection import READ_TIMEOUT_S, ROUND_TRIP_S, SILENCE_S, HttpConnection
 from engine.clients.http_lookups import HttpLookups
 from engine.clients.http_polling import EnginePoller
 from engine.clients.http_streams import TokenStreams
@@ -41,8 +41,9 @@ from engine.clients.http_wire import (
     fork_price,
 )
 from engine.models.demo import MINILM
-from engine.runtime.model_change import CHANGE_DRAIN_S
+from engine.runtime.model_change import CHANGE_DRAIN_S, MAX_CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.reasoning_markers import ReasoningMarkers
 from engine.text.tokenizer import Tokenizer
 from engine.text.tool_messages import TemplateTool
 
@@ -64,6 +65,7 @@ class HttpClient:
         api_key: str | None = None,
         silence_s: float = SILENCE_S,
         clock: Callable[[], float] = time.monotonic,
+        model: str | None = None,
     ) -> None:
         """Join the server at `url` (with or without a trailing `/v1`); returns before it answers.
 
@@ -72,6 +74,7 @@ class HttpClient:
             api_key: its key.
             silence_s: how long it may be silent before it counts as away; more than its keep-alive interval.
             clock: monotonic seconds.
+            model: the only model to ask for, of a server of several; None for the first or only one.
 
         Raises:
             InvalidRequest: the URL is not an http(s) one.
@@ -80,7 +83,7 @@ class HttpClient:
         if not url.startswith(("http://", "https://")):
             raise InvalidRequest(f"{url!r} is not the URL of a server: it must start with http://.")
         self._wake_callbacks: list[Callable[[], None]] = []
-        self._connection = HttpConnection(url, api_key=api_key, silence_s=silence_s)
+        self._connection = HttpConnection(url, api_key=api_key, silence_s=silence_s, model=model)
         self._streams = TokenStreams(self._connection, wake=self._wake, clock=clock)
         self._poller = EnginePoller(self._connection, wake=self._wake, clock=clock)
         self._lookups = HttpLookups(self._connection, clock, self._wake)
@@ -165,6 +168,32 @@ class HttpClient:
             raise EngineUnavailable(f"The server at {self._connection.url} has no model loaded.")
         self._change_model(model.name, "unload", drain_s)
 
+    def served_models(self, *, wait_s: float = ROUND_TRIP_S) -> list[str]:
+        """The names of the server's models for chats, the first one first; one round trip.
+
+        Args:
+            wait_s: how long the server may take.
+
+        Raises:
+            EngineUnavailable: it does not answer.
+        """
+        listed = self._connection.call(self._connection.get("/v1/models"), wait_s=wait_s)
+        try:
+            return [one["id"] for one in listed["data"] if "max_model_len" in one]
+        except (KeyError, TypeError) as error:
+            raise self._connection.format_error() from error
+
+    def begin_change(self, name: str, change: str) -> "Future[Any]":
+        """Ask a server of several models to `load`, `unload` or `reload` one; done once it has begun.
+
+        The future fails as `load_model`, and may wait for a model that is in use to become idle.
+        """
+        path = f"/v1/models/{quote(name, safe='')}/{change}"
+        body = {} if change == "reload" else {"drain_seconds": MAX_CHANGE_DRAIN_S}
+        future = self._connection.begin(self._connection.post(path, body, within_s=None))
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """See `EngineClient`; one round trip, which lasts as long as the embedding."""
         body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
@@ -211,6 +240,15 @@ class HttpClient:
             return residency(await self._connection.post("/residency", body))
 
         return self._lookups.get(("residency", tokens), ask)
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The figures of the server's sessions, as its API has them; the last answer, never waits."""
+
+        async def ask() -> list[dict[str, Any]]:
+            listed = await self._connection.get("/v1/sessions")
+            return [one for one in listed.get("data", ()) if isinstance(one, dict)]
+
+        return self._lookups.get("sessions", ask) or []
 
     def pin(self, token_ids: Sequence[int]) -> str:
         """See `EngineClient`; returns before the server has answered."""
@@ -261,10 +299,25 @@ class HttpClient:
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """See `EngineClient`; no round trip."""
         return self._tokenizer.render_chat(
-            messages, add_generation_prompt=add_generation_prompt, tools=tools
+            messages, add_generation_prompt=add_generation_prompt, tools=tools, variables=variables
+        )
+
+    def reasoning_markers(self) -> ReasoningMarkers | None:
+        """See `EngineClient`; no round trip."""
+        return self._tokenizer.reasoning
+
+    def controls_reasoning(self) -> bool:
+        """Never: completions of token ids have no such field."""
+        return False
+
+    def end_reasoning(self, request_id: str) -> None:
+        """Refused: completions of token ids, which this client sends, cannot be told."""
+        raise InvalidRequest(
+            "The thinking of an attached server's answer cannot be ended: esc stops the answer."
         )
 
     def tool_template(self) -> str:

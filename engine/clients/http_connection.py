@@ -39,12 +39,28 @@ class HttpConnection:
 
     Attributes:
         model: the model that was chosen on a server of several; None for the server's first or only one.
+        keeps_model: whether it is asked for also while the server does not have it.
     """
 
-    def __init__(self, url: str, *, api_key: str | None, silence_s: float = SILENCE_S) -> None:
-        """`silence_s`: how long the server may be silent before it counts as away."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None,
+        silence_s: float = SILENCE_S,
+        model: str | None = None,
+    ) -> None:
+        """Make the connection, without a thread.
+
+        Args:
+            url: the server.
+            api_key: its key.
+            silence_s: how long the server may be silent before it counts as away.
+            model: the only model to ask for; None for the first or only one, until another is chosen.
+        """
         self.url = url
-        self.model: str | None = None
+        self.model = model
+        self.keeps_model = model is not None
         self._silence_s = silence_s
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._closed = False

@@ -129,7 +129,7 @@ class EnginePoller:
         try:
             data = await self._connection.get(self._connection.of_model("/snapshot"))
         except ModelNotFound:  # the server was started again without the model that was chosen
-            if self._connection.model is None:
+            if self._connection.model is None or self._connection.keeps_model:
                 raise
             self._connection.model = None
             for feed in self._feeds:

@@ -1,8 +1,9 @@
 """`InProcessClient`: the `EngineClient` of an engine in this process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from typing import Any
 
 from engine.api.available_model import AvailableModel
 from engine.api.block_detail import BlockDetail, PrefixTree
@@ -22,6 +23,7 @@ from engine.runtime.engine import AsyncPravahaEngine
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.runtime.request_handle import RequestHandle
 from engine.text.control_tokens import ControlTokens
+from engine.text.reasoning_markers import ReasoningMarkers
 from engine.text.tool_messages import TemplateTool
 
 
@@ -29,8 +31,13 @@ class InProcessClient:
     """An `EngineClient` over an engine that it owns: `close` shuts it down."""
 
     def __init__(self, engine: AsyncPravahaEngine) -> None:
-        self._engine = engine
+        self._own_engine = engine
         self._handles: dict[str, RequestHandle] = {}
+
+    @property
+    def _engine(self) -> AsyncPravahaEngine:
+        """The engine that is asked."""
+        return self._own_engine
 
     def submit(self, request: Request) -> str:
         """Queue a request; see `EngineClient.submit`."""
@@ -160,11 +167,24 @@ class InProcessClient:
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The model's chat template applied to messages."""
         return self._engine.tokenizer.render_chat(
-            messages, add_generation_prompt=add_generation_prompt, tools=tools
+            messages, add_generation_prompt=add_generation_prompt, tools=tools, variables=variables
         )
+
+    def reasoning_markers(self) -> ReasoningMarkers | None:
+        """How the model marks its reasoning."""
+        return self._engine.tokenizer.reasoning
+
+    def controls_reasoning(self) -> bool:
+        """Always."""
+        return True
+
+    def end_reasoning(self, request_id: str) -> None:
+        """End a request's reasoning at the next step boundary."""
+        self._engine.end_reasoning(request_id)
 
     def tool_template(self) -> str:
         """The source of the chat template that the model has for tools."""

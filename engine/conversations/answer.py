@@ -4,15 +4,18 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.request import FinishReason, SamplingParams, Timings, TokenBatch, TopLogprob
 from engine.api.tools import ToolCall, ToolRound
+from engine.clients.engine_client import EngineClient
 from engine.conversations.branch_sampling import stored
 from engine.conversations.call_reader import CallReader
 from engine.conversations.chat_tools import ToolUse
 from engine.conversations.passage_source import CitationCheck, FoundPassages
+from engine.conversations.reasoning_reader import ReasoningReader
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
 from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
 from engine.grammar.call_plan import NO_WORDS
@@ -66,6 +69,9 @@ class Answer:
         asked: the nodes before the answer, root first.
         prompt: the nodes that its prompt is made from.
         request_id: None until the request was submitted (the engine may still be loading).
+        wanted_model: the name of one of several models that answers; None for the only or the primary one.
+        client: the engine that has the request, once it was submitted.
+        prompt_ids: the prompt, its beginning of the answer included; empty until it was submitted.
         sampling: the sampling parameters, of which some may be left to the model.
         beginning: the tokens that the answer begins with, or None.
         limit: most tokens of this answer, whatever `sampling` says; None for no other limit.
@@ -93,6 +99,9 @@ class Answer:
     ) -> None:
         self.asked = self.prompt = tuple(asked)
         self.request_id: str | None = None
+        self.wanted_model: str | None = None
+        self.client: EngineClient | None = None
+        self.prompt_ids: tuple[int, ...] = ()
         self.sampling = sampling
         self.beginning = beginning
         self.limit: int | None = None
@@ -105,6 +114,7 @@ class Answer:
         self._calls: CallReader | None = None
         self._cached_before: int | None = None
         self._decided_us = 0
+        self._reasoning: ReasoningReader | None = None
         self._node = node
         self._text: list[str] = []
         self._ids: list[int] = []
@@ -182,6 +192,15 @@ class Answer:
         else:
             self._shown = None
 
+    def read_reasoning(self, reader: ReasoningReader) -> None:
+        """Show the answer without its reasoning; before its first output."""
+        self._reasoning = reader
+
+    @property
+    def reasons(self) -> bool:
+        """Whether it reasons now."""
+        return self._reasoning is not None and not self.finished and self._reasoning.reasons
+
     @property
     def calls(self) -> list[ToolCall]:
         """The calls of tools in it."""
@@ -226,6 +245,16 @@ class Answer:
         return self._node.status is not NodeStatus.STREAMING
 
     @property
+    def generated(self) -> tuple[int, ...]:
+        """The token ids that were generated so far."""
+        return tuple(self._ids)
+
+    @property
+    def n_cached(self) -> int | None:
+        """Number of prompt tokens that were found in the prefix cache; None until reported."""
+        return self._node.n_cached
+
+    @property
     def n_gen(self) -> int:
         """Number of tokens generated so far."""
         return len(self._ids)
@@ -238,14 +267,15 @@ class Answer:
     def submitted(
         self,
         request_id: str,
+        client: EngineClient,
         *,
         n_prompt: int,
         tokenizer: str,
         model: str | None,
         sampling: SamplingParams,
     ) -> None:
-        """Record the submission of the request, with the sampling parameters that are used."""
-        self.request_id = request_id
+        """Record the submission of the request to `client`, with the sampling parameters that are used."""
+        self.request_id, self.client = request_id, client
         self._max_tokens = sampling.max_tokens
         self._node = replace(
             self._node,
@@ -284,9 +314,11 @@ class Answer:
             ttft_us=None if ttft is None else ttft + self._decided_us,
             decode_us=_microseconds(_decode_seconds(batch.timings)),
         )
-        visible = batch.text
+        visible = written = self._after_reasoning(
+            batch, finished=status is not NodeStatus.STREAMING
+        )
         if self._citations is not None:
-            self._citations.feed(batch.text)
+            self._citations.feed(written)
             if self._streams_checked:
                 visible = self._citations.take()
         if status is NodeStatus.STREAMING:
@@ -297,6 +329,19 @@ class Answer:
         self._citations.finish()
         self._ending = status, finish
         return self._delta(self._show(visible))
+
+    def _after_reasoning(self, batch: TokenBatch, *, finished: bool) -> str:
+        """The text of a batch that is no reasoning."""
+        reader = self._reasoning
+        if reader is None:
+            return batch.text
+        before = reader.count
+        text = reader.feed(batch.text, batch.token_ids, finished=finished)
+        if reader.count > before:
+            self._node = replace(
+                self._node, reasoning_us=_microseconds(_decode_seconds(batch.timings))
+            )
+        return text
 
     def take_checked(self) -> NodeDelta | None:
         """The change that the check of citations has brought since the last call; None without one.
@@ -326,6 +371,12 @@ class Answer:
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True, cut=finish == FinishReason.LENGTH.value)
+        if (
+            self._reasoning is not None
+            and self._reasoning.count
+            and self._node.checked_text is None
+        ):
+            self._node = replace(self._node, checked_text=self._reasoning.text)
         if self._calls is not None:
             text = self._calls.text.strip()
             in_words = self.tools is not None and self.tools.in_words
@@ -360,6 +411,8 @@ class Answer:
             self._shown = []
             if self.beginning is not None:
                 begun = self.beginning.text
+                if self._reasoning is not None:
+                    begun = self._reasoning.feed(begun, self.beginning.token_ids)
                 if self._citations is not None:
                     self._citations.feed(begun)
                     begun = self._citations.take()
@@ -413,7 +466,20 @@ class Answer:
             topk=topk,
             drafted=(False,) * len(begun.token_ids) + drafted if drafted else (),
             n_gen=len(self._ids),
+            **self._reasoned(begun.text),
         )
+
+    def _reasoned(self, begun: str) -> dict[str, Any]:
+        """The fields of the reasoning, if there is any."""
+        reader = self._reasoning
+        if reader is None or not reader.count:
+            return {}
+        length = len(begun) + sum(map(len, self._text))
+        return {
+            "reasoning": reader.reasoning,
+            "answer_at": length - len(reader.text),
+            "n_reasoning": reader.count,
+        }
 
 
 _NO_BEGINNING = Beginning("", (), "", ())

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
+from functools import partial
 
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.api.generation_defaults import SamplingChoice
@@ -22,7 +23,9 @@ from engine.api.request import FinishReason, Request
 from engine.api.snapshot import EngineState
 from engine.api.tools import ToolRound
 from engine.clients.engine_client import EngineClient
+from engine.clients.model_set import ModelSet
 from engine.conversations.answer import Answer, Beginning
+from engine.conversations.assignment import Assignment
 from engine.conversations.background import BackgroundSubmitter
 from engine.conversations.chat_tools import ToolSource, ToolUse
 from engine.conversations.conversation import Conversation, system_prompt_of
@@ -31,13 +34,18 @@ from engine.conversations.grounding import Grounding
 from engine.conversations.made_calls import begun_calls, finished_calls, results_text
 from engine.conversations.new_nodes import NewNodes
 from engine.conversations.passage_source import PassageSource
+from engine.conversations.prompt_builder import PromptBuilder
 from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
+from engine.conversations.thinking import Thinking
 from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
 from engine.text.clipped import clipped
 
 _log = logging.getLogger(__name__)
+
+Answered = Callable[[str, Sequence[int], Sequence[int], int], object]
+"""Called with a session's name, the ids of prompt and answer, and how many of the prompt were cached."""
 
 TOOL = "tool"
 """The operation in the oplog that adds calls and the answers to their results."""
@@ -74,6 +82,9 @@ class Answering:
         guard: checks the answers while they are generated; None lets everything pass.
         passages: finds the passages of messages on branches with sources; None if there is no source.
         tools: opens the tools that answers may call; None if there are none. Branches with sources have none.
+        models: the models that branches may choose between; None if there is one engine. `client` is then
+            that of the open branch.
+        on_answered: called after each answer whose prompt was read; see `Answered`.
     """
 
     def __init__(
@@ -88,8 +99,12 @@ class Answering:
         guard: TextGuard | None = None,
         passages: PassageSource | None = None,
         tools: ToolSource | None = None,
+        models: ModelSet | None = None,
+        on_answered: Answered | None = None,
     ) -> None:
         self._store = store
+        self._on_answered = on_answered
+        self._models = models
         self._nodes = nodes
         self._tools = tools
         self._grounding = Grounding(passages, store, client)
@@ -97,9 +112,9 @@ class Answering:
         self._stop_repetition = stop_repetition
         self._client = client
         self._clock = clock
-        self._submitter = Submitter(client, self._grounding.contexts)
+        self._submitter = Submitter(client, self._grounding.contexts, models)
         self.builder = self._submitter.builder
-        self._background = BackgroundSubmitter(client, self._submitter) if background else None
+        self._background = BackgroundSubmitter(self._submitter) if background else None
         self._active: dict[str, tuple[Conversation, Answer]] = {}  # by node id
         self._deciding: dict[str, Deciding] = {}  # by node id
         self._pending_deltas: list[NodeDelta] = []  # of answers that finished outside `pump`
@@ -162,6 +177,7 @@ class Answering:
         keep_failed: bool = False,
         anyway: bool = False,
         tools: ToolUse | None = None,
+        model: str | None = None,
     ) -> list[Answer]:
         """Begin answers to `path` + `added`, then save the new nodes as `operation` in the oplog.
 
@@ -184,6 +200,8 @@ class Answering:
             keep_failed: record an error as a failed answer instead of raising it.
             anyway: answer also if the passages of the message do not seem to answer it.
             tools: those of the answer before, whose calls were made; None opens tools if they are on.
+            model: the one of several models that answers, here and in what follows; None takes that of the
+                branch.
 
         Raises:
             PravahaError: the chat template or the engine rejects the messages; nothing was added.
@@ -196,10 +214,10 @@ class Answering:
         for answer in answers:
             answer.refer(prompt=prompt, forked_from=forked_from)
             answer.limit, answer.anyway = limit, anyway
+            answer.wanted_model = model or self.model_after(conversation, asked)
         prepared: PreparedAnswers | None = None
         # The model's generation defaults are known once it is loaded; `pump` submits it then. Without a
         # model a new message is refused and stays in the prompt; one that was queued waits.
-        waits = self._awaits_model() if keep_failed else self._is_loading()
         own = prompt is None and kind is NodeKind.ASSISTANT
         searches = own and self._grounding.must_search(conversation, answers)
         if own and not searches:
@@ -208,9 +226,10 @@ class Answering:
         elif tools is not None:  # sources were attached meanwhile
             tools.close()
         try:
-            if not waits:
+            client = self._submitter.client_of(answers[0])
+            if not self._must_wait(answers[0], client, accepted=keep_failed):
                 if self._background is not None:
-                    self._refuse_if_away()
+                    _refuse_if_away(client)
                 prepared = self._submitter.prepare(answers)
                 if searches or any(answer.tools is not None for answer in answers):
                     # It fits without passages and tools; the prompt is built with them.
@@ -227,9 +246,10 @@ class Answering:
         self._nodes.create_tree(conversation, asked)
         nodes = [answer.node() for answer in answers]
         follows = not path or any(node.id == path[-1].id for node in conversation.nodes)
+        chosen = [] if model is None else [Assignment("model", node.id, model) for node in nodes]
         self._nodes.add(
             conversation, path, [*added, *nodes], operation, branch=branch, follow=follows,
-            end=nodes[0],
+            end=nodes[0], more=chosen,
         )  # fmt: skip
         for answer, node in zip(answers, nodes, strict=True):
             answer.mark_saved(self._clock())
@@ -243,13 +263,20 @@ class Answering:
                 self._background.begin(tuple(answers), prepared)
         return answers
 
+    def model_after(self, conversation: Conversation, path: Sequence[Node]) -> str | None:
+        """The one of several models that goes on after a path; None for the only or the primary one."""
+        if self._models is None:
+            return None
+        name = conversation.tree.model_after([node.id for node in path])
+        return name if name is not None and self._models.has(name) else None
+
     def stop(self, conversation: Conversation, node_id: str | None) -> None:
         """Stop a running answer at the next step boundary; its text is kept."""
         answer = conversation.answers.get(node_id or "")
         if answer is None or answer.finished or answer.awaits_citations:
             return
         if answer.request_id is not None:
-            self._client.cancel(answer.request_id)
+            self._submitter.client_of(answer).cancel(answer.request_id)
         else:
             if self._background is not None:
                 self._background.withdraw(answer)
@@ -263,37 +290,65 @@ class Answering:
         for node_id in list(conversation.answers):
             self.stop(conversation, node_id)
 
+    @property
+    def thinking(self) -> Thinking:
+        """What is asked of models that reason."""
+        return self._submitter.thinking
+
+    @thinking.setter
+    def thinking(self, thinking: Thinking) -> None:
+        self._submitter.thinking = thinking
+
+    def end_reasoning(self, conversation: Conversation, node_id: str | None) -> bool:
+        """End the reasoning of a running answer; False if it does not reason.
+
+        Raises:
+            InvalidRequest: the engine is a server, which is not told.
+        """
+        answer = conversation.answers.get(node_id or "")
+        if answer is None or answer.request_id is None or not answer.reasons:
+            return False
+        self._submitter.client_of(answer).end_reasoning(answer.request_id)
+        return True
+
+    def engine_after(
+        self, conversation: Conversation, path: Sequence[Node]
+    ) -> tuple[EngineClient, PromptBuilder]:
+        """The engine that goes on after a path, and what builds its prompts."""
+        client = self._submitter.client_named(self.model_after(conversation, path))
+        return client, self._submitter.builder_for(client)
+
     def reading_id(self, answer: Answer) -> str | None:
         """The request of an answer, or before it the one that reads its prompt."""
         deciding = self._deciding.get(answer.node_id)
         return answer.request_id if deciding is None else deciding.request_id
 
-    def submit_aside(self, request: Request) -> "Future[str]":
+    def submit_aside(self, request: Request, client: EngineClient) -> "Future[str]":
         """Submit a request that is no answer; its id. The future is done at once unless in `background`.
 
         It fails as `EngineClient.submit` does.
         """
         if self._background is not None:
-            return self._background.submit(request)
+            return self._background.submit(request, client)
         future: Future[str] = Future()
         try:
-            future.set_result(self._client.submit(request))
+            future.set_result(client.submit(request))
         except PravahaError as error:
             future.set_exception(error)
         return future
 
-    def discard_output(self, submitted: "Future[str]") -> None:
-        """Discard the output of a request that is no answer, once it is submitted."""
+    def discard_output(self, submitted: "Future[str]", client: EngineClient) -> None:
+        """Discard the output of a request that is no answer, once it is submitted to `client`."""
 
         def done(future: "Future[str]") -> None:
             if not future.cancelled() and future.exception() is None:
-                self._submitter.abandoned.add(future.result())
+                self._submitter.discard(future.result(), client)
 
         submitted.add_done_callback(done)
 
     def pump(self) -> list[NodeDelta]:
         """Drain the engine's output; returns the changes. Costs microseconds if there are none."""
-        if not (self._active or self._submitter.abandoned or self._submitting):
+        if not (self._active or self._submitter.discards or self._submitting):
             return []
         deltas, self._pending_deltas = self._pending_deltas, []
         self._collect_submissions(deltas)
@@ -304,6 +359,13 @@ class Answering:
             self._save(answer, now)
             if answer.finished:
                 self._remove(conversation, answer)
+                if self._on_answered is not None and answer.n_cached is not None:
+                    self._on_answered(
+                        f"{conversation.title} ({conversation.id[-4:].lower()})",
+                        answer.prompt_ids,
+                        answer.generated,
+                        answer.n_cached,
+                    )
                 if not self._goes_on(conversation, answer, deltas):
                     self._begin_queued(conversation, answer, deltas)
                 if not conversation.answers:
@@ -358,7 +420,7 @@ class Answering:
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
             return
-        if self._background is not None and self._is_loading():
+        if self._background is not None and _is_loading(self._client):
             return  # the template is not known yet
         try:
             takes = self.builder.takes_system_prompt()
@@ -385,24 +447,20 @@ class Answering:
             pending.prepared.record(pending.answers, pending.future.result())
             deltas += [_accepted(answer) for answer in waiting]
 
-    def _refuse_if_away(self) -> None:
-        """Refuse a message for an engine that is known not to answer: the text stays in the prompt.
+    def _must_wait(self, answer: Answer, client: EngineClient, *, accepted: bool) -> bool:
+        """Whether an answer waits for its model, which is loaded if it is one of several.
+
+        Args:
+            answer: not submitted yet.
+            client: its engine.
+            accepted: whether it waits, too, until the user has chosen a model.
 
         Raises:
-            EngineUnavailable: it failed, or has no model.
+            PravahaError: its model could not be loaded.
         """
-        snapshot = self._client.snapshot()
-        if snapshot.state in (EngineState.FAILED, EngineState.STOPPED, EngineState.UNLOADED):
-            raise EngineUnavailable(snapshot.last_error or "The engine does not answer.")
-
-    def _is_loading(self) -> bool:
-        """Whether a model is being loaded, or will be: requests wait for it."""
-        snapshot = self._client.snapshot()
-        return snapshot.state is EngineState.LOADING or snapshot.changes_model
-
-    def _awaits_model(self) -> bool:
-        """Whether accepted answers wait: a model is being loaded, or the user has to choose one."""
-        return self._is_loading() or self._client.snapshot().state is EngineState.UNLOADED
+        if self._models is not None and self._models.awaits(answer.wanted_model):
+            return True
+        return _is_loading(client) or (accepted and client.snapshot().state is EngineState.UNLOADED)
 
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
         if answer.acting is not None:
@@ -414,7 +472,9 @@ class Answering:
         if self._background is not None and self._background.holds(answer):
             return
         try:
-            if not self._grounding.is_ready(conversation, answer, deltas) or self._awaits_model():
+            if not self._grounding.is_ready(conversation, answer, deltas):
+                return
+            if self._must_wait(answer, self._submitter.client_of(answer), accepted=True):
                 return
             if not self._has_tools(answer):
                 return
@@ -450,7 +510,7 @@ class Answering:
             self._deciding[answer.node_id] = deciding
             if deciding.submitted:
                 deltas.append(answer.reads(len(prepared.token_ids)))
-        if not deciding.is_done(self._client):
+        if not deciding.is_done():
             return None
         del self._deciding[answer.node_id]
         if deciding.submitted:
@@ -460,12 +520,14 @@ class Answering:
 
     def _stop_deciding(self, answer: Answer) -> None:
         deciding = self._deciding.pop(answer.node_id, None)
-        for submitted in () if deciding is None else deciding.submitted:
-            submitted.add_done_callback(self._abandon)
+        if deciding is None:
+            return
+        for submitted in deciding.submitted:
+            submitted.add_done_callback(partial(self._abandon, deciding.prepared.client))
 
-    def _abandon(self, submitted: "Future[str]") -> None:
+    def _abandon(self, client: EngineClient, submitted: "Future[str]") -> None:
         if not submitted.cancelled() and submitted.exception() is None:
-            self._submitter.abandon(submitted.result())
+            self._submitter.abandon(submitted.result(), client)
 
     def _open_tools(self, conversation: Conversation, asked: Sequence[Node]) -> ToolUse | None:
         if self._tools is None:
@@ -486,7 +548,8 @@ class Answering:
         Raises:
             PravahaError: they cannot be used.
         """
-        return answer.tools is None or answer.tools.is_ready(self._client.control_tokens())
+        client = self._submitter.client_of(answer)
+        return answer.tools is None or answer.tools.is_ready(client.control_tokens())
 
     def _goes_on(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> bool:
         """Whether another node follows a finished one: that of its calls, or the answer to their results."""
@@ -528,6 +591,7 @@ class Answering:
         node = self._nodes.make(conversation, path[-1], NodeKind.TOOL, "", NodeStatus.STREAMING)
         node = replace(node, calls=begun_calls(answer.calls))
         acting = Answer(node, answer.sampling, self._clock(), asked=path)
+        acting.wanted_model, acting.client = answer.wanted_model, answer.client
         acting.tools = tools
         acting.acting = tools.act(answer.calls)
         follows = any(one.id == answer.node_id for one in conversation.nodes)
@@ -552,11 +616,11 @@ class Answering:
             _log.exception("calls of tools failed")
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
             return
-        model = self._client.snapshot().model
+        client = self._submitter.client_of(answer)
+        model = client.snapshot().model
         limit = (model.context_length if model else 4096) // RESULT_SHARE
         texts = [
-            clipped(one.text, limit, self._client.tokenize, self._client.detokenize)
-            for one in made.results
+            clipped(one.text, limit, client.tokenize, client.detokenize) for one in made.results
         ]
         if answer.tools is not None:
             answer.tools.in_words = not made.may_call
@@ -567,8 +631,9 @@ class Answering:
         self._take_checked(answer, deltas)
         if answer.finished or answer.awaits_citations:
             return
+        client = self._submitter.client_of(answer)
         try:
-            batch = self._client.drain(request_id)
+            batch = client.drain(request_id)
         except PravahaError as error:
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
             return
@@ -580,13 +645,13 @@ class Answering:
             answer.finished or answer.awaits_citations or answer.stopped_by_citations
         ):
             answer.stopped_by_citations = True
-            self._client.cancel(request_id)
+            client.cancel(request_id)
         if answer.blocked and not (answer.finished or answer.stopped_by_check):
             answer.stopped_by_check = True
-            self._client.cancel(request_id)
+            client.cancel(request_id)
         if self._stop_repetition and answer.repeats and not answer.stopped_for_repetition:
             answer.stopped_for_repetition = True
-            self._client.cancel(request_id)
+            client.cancel(request_id)
 
     def _take_checked(self, answer: Answer, deltas: list[NodeDelta]) -> None:
         if (checked := answer.take_checked()) is not None:
@@ -619,6 +684,23 @@ class Answering:
                 NodeDelta(node.id, "", node.status, node.finish, node.error)
                 for node in (*new.asked[len(path) :], new.node())
             ]
+
+
+def _refuse_if_away(client: EngineClient) -> None:
+    """Refuse a message for an engine that is known not to answer: the text stays in the prompt.
+
+    Raises:
+        EngineUnavailable: it failed, or has no model.
+    """
+    snapshot = client.snapshot()
+    if snapshot.state in (EngineState.FAILED, EngineState.STOPPED, EngineState.UNLOADED):
+        raise EngineUnavailable(snapshot.last_error or "The engine does not answer.")
+
+
+def _is_loading(client: EngineClient) -> bool:
+    """Whether a model is being loaded, or will be: requests wait for it."""
+    snapshot = client.snapshot()
+    return snapshot.state is EngineState.LOADING or snapshot.changes_model
 
 
 def _close_tools(answer: Answer) -> None:

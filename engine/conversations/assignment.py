@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Target = Literal["head", "checkout", "sources", "title", "archived", "label", "rating", "pruned_at"]
-"""`head` is keyed by its name, `checkout` by the parent and `sources` by the node that they are attached
-after ('' for the root), `title` and `archived` by '' (the tree itself), the others by the node. The value
-of `sources` is a JSON list of names."""
+Target = Literal[
+    "head", "checkout", "sources", "model", "title", "archived", "label", "rating", "pruned_at"
+]  # fmt: skip
+"""`head` is keyed by its name, `checkout` by the parent, `sources` and `model` by the node after which they
+apply ('' for the root), `title` and `archived` by '' (the tree itself), the others by the node. The value
+of `sources` is a JSON list of names, that of `model` a name."""
 
 
 @dataclass(frozen=True, slots=True)

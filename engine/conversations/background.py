@@ -27,8 +27,7 @@ class PendingSubmission:
 class BackgroundSubmitter:
     """Submits on a thread. Its methods are called by the session's thread."""
 
-    def __init__(self, client: EngineClient, submitter: Submitter) -> None:
-        self._client = client
+    def __init__(self, submitter: Submitter) -> None:
         self._submitter = submitter
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pravaha-submit")
         self._pending: list[PendingSubmission] = []
@@ -38,9 +37,9 @@ class BackgroundSubmitter:
         future = self._thread.submit(self._submitter.submit, prepared)
         self._pending.append(PendingSubmission(answers, prepared, future))
 
-    def submit(self, request: Request) -> "Future[str]":
+    def submit(self, request: Request, client: EngineClient) -> "Future[str]":
         """Submit a request that belongs to no answer."""
-        return self._thread.submit(self._client.submit, request)
+        return self._thread.submit(client.submit, request)
 
     def holds(self, answer: Answer) -> bool:
         """Whether an answer is being submitted."""
@@ -51,7 +50,8 @@ class BackgroundSubmitter:
         pending = self._find(answer)
         if pending is not None:
             index = pending.answers.index(answer)
-            pending.future.add_done_callback(partial(self._abandon, index))
+            client = pending.prepared.client
+            pending.future.add_done_callback(partial(self._abandon, index, client))
 
     def finished(self) -> Iterator[PendingSubmission]:
         """The submissions that finished since the last call, with success or not."""
@@ -71,6 +71,6 @@ class BackgroundSubmitter:
     def _find(self, answer: Answer) -> PendingSubmission | None:
         return next((one for one in self._pending if answer in one.answers), None)
 
-    def _abandon(self, index: int, future: "Future[tuple[str, ...]]") -> None:
+    def _abandon(self, index: int, client: EngineClient, future: "Future[tuple[str, ...]]") -> None:
         if not future.cancelled() and future.exception() is None:
-            self._submitter.abandon(future.result()[index])
+            self._submitter.abandon(future.result()[index], client)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.conversations.assignment import Assignment
-from engine.conversations.tree import NodeView
+from engine.conversations.tree import NodeKind, NodeView
 
 HEAD = "HEAD"
 MAIN = "main"
@@ -30,6 +30,7 @@ class BranchTree:
         checkout: the current child by parent; '' is the parent of roots.
         heads: node by branch name, `HEAD` included, those used last at the end.
         sources: the collections that are attached from a node on, by node, as JSON; '' stands for the root.
+        models: the models that were chosen from a node on, by node; '' stands for the root.
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class BranchTree:
         checkout: Mapping[str, str] | None = None,
         heads: Mapping[str, str] | None = None,
         sources: Mapping[str, str] | None = None,
+        models: Mapping[str, str] | None = None,
     ) -> None:
         self._nodes: dict[str, NodeView] = {}
         self._children: dict[str, list[str]] = {}
         self._checkout = dict(checkout or {})
         self._heads = dict(heads or {})
         self._sources = dict(sources or {})
+        self._models = dict(models or {})
         for node in nodes:
             self.add(node)
 
@@ -57,6 +60,10 @@ class BranchTree:
 
     def __getitem__(self, node_id: str) -> NodeView:
         return self._nodes[node_id]
+
+    def nodes(self) -> Iterator[NodeView]:
+        """All nodes that are not pruned, parents before children."""
+        return (node for node in self._nodes.values() if node.pruned_at is None)
 
     def add(self, node: NodeView) -> None:
         """Add a node, or replace the one of this id."""
@@ -182,15 +189,40 @@ class BranchTree:
         ]
         return [*kept, _attached(node_id or _ROOT, names)]
 
-    def source_pointers(self) -> list[Assignment]:
-        """The assignments that attach the same collections to a tree without any."""
-        return [Assignment("sources", node_id, names) for node_id, names in self._sources.items()]
+    def chosen_model(self, node_id: str | None) -> str | None:
+        """The model that was chosen at a node, None for the root; None if none was."""
+        return self._models.get(node_id or _ROOT)
+
+    def model_after(self, path: Sequence[str]) -> str | None:
+        """The model that answers at the end of a path of ids: that chosen last, else that of the last answer.
+
+        Args:
+            path: root first; nodes that are not in the tree yet are passed over.
+        """
+        for one in reversed(path):
+            if (chosen := self._models.get(one)) is not None:
+                return chosen
+            node = self._nodes.get(one)
+            if node is not None and node.kind is NodeKind.ASSISTANT and node.model is not None:
+                return node.model
+        return self._models.get(_ROOT)
+
+    def setting_pointers(self) -> list[Assignment]:
+        """The assignments that attach the same collections and choose the same models in another tree."""
+        return [
+            *(Assignment("sources", node_id, names) for node_id, names in self._sources.items()),
+            *self._model_pointers(),
+        ]
+
+    def _model_pointers(self) -> list[Assignment]:
+        return [Assignment("model", node_id, name) for node_id, name in self._models.items()]
 
     def pointers(self) -> list[Assignment]:
-        """The assignments that make the checkout and the heads in a tree without any."""
+        """The assignments that make the checkout, the heads and the chosen models in a tree without any."""
         return [
             *(Assignment("checkout", parent, child) for parent, child in self._checkout.items()),
             *(Assignment("head", name, node_id) for name, node_id in self._heads.items()),
+            *self._model_pointers(),
         ]
 
     # Changes: what to assign for them, and the effect of an assignment.
@@ -213,7 +245,7 @@ class BranchTree:
         return moves
 
     def apply(self, changes: Iterable[Assignment]) -> None:
-        """The effect of assignments to `head`, `checkout`, `sources` and the flags of nodes."""
+        """The effect of assignments to `head`, `checkout`, `sources`, `model` and the flags of nodes."""
         for change in changes:
             if change.target == "head":
                 self._heads.pop(change.key, None)
@@ -227,6 +259,10 @@ class BranchTree:
                 self._sources.pop(change.key, None)
                 if isinstance(change.value, str):
                     self._sources[change.key] = change.value
+            elif change.target == "model":
+                self._models.pop(change.key, None)
+                if isinstance(change.value, str):
+                    self._models[change.key] = change.value
             elif change.target in ("label", "rating", "pruned_at"):
                 node = self._nodes[change.key]
                 self._nodes[change.key] = node.with_flag(change.target, change.value)

@@ -86,8 +86,12 @@ class Branches:
 
     # New branches.
 
-    def fork(self, node_id: str) -> str:
+    def fork(self, node_id: str, *, model: str | None = None) -> str:
         """Begin a branch after a node; returns its name. After a user message its answer begins.
+
+        Args:
+            node_id: the node.
+            model: the one of several models that answers the branch; None goes on with that of the node.
 
         Raises:
             InvalidRequest: no such node, or its answer is running.
@@ -100,10 +104,14 @@ class Branches:
             with self._loaded.writing():
                 path = self._nodes.path_to(node_id)
                 self._answering.begin(
-                    conversation, path, [], self._sampling.current, "fork", branch=name
-                )
+                    conversation, path, [], self._sampling.current, "fork", branch=name,
+                    model=model or self._open_model,
+                )  # fmt: skip
             return name
-        self._move(node_id, [Assignment("head", name, node_id)], "fork")
+        changes = [Assignment("head", name, node_id)]
+        if model is not None:
+            changes.append(Assignment("model", node_id, model))
+        self._move(node_id, changes, "fork")
         return name
 
     def fork_at_token(self, node_id: str, at: int, *, forced: int | None = None) -> str:
@@ -150,9 +158,11 @@ class Branches:
         with self._loaded.writing():
             path = self._nodes.path_to(node_id)[:-1]
             sampling = with_next_seed(self._sampling.current, 1, conversation.tree[node_id].seed)
+            whole = self._nodes.path_to(node_id)  # the tokens are those of the answer's model
             return self._answering.begin(
                 conversation, path, [], sampling, operation,
                 beginning=beginning, branch=branch, count=count,
+                model=self._answering.model_after(conversation, whole),
             )  # fmt: skip
 
     def edit(self, node_id: str, text: str) -> str:
@@ -175,7 +185,10 @@ class Branches:
             images = self._nodes.full(node_id).images
             changed = self._new_nodes.make(conversation, parent, node.kind, text, images=images)
             if node.kind is NodeKind.USER:
-                self._answering.begin(conversation, path, [changed], self._sampling.current, "edit")
+                self._answering.begin(
+                    conversation, path, [changed], self._sampling.current, "edit",
+                    model=self._open_model,
+                )  # fmt: skip
             else:
                 changed = replace(changed, forked_from=node_id)
                 self._new_nodes.add(conversation, path, [changed], "edit", end=changed)
@@ -212,24 +225,31 @@ class Branches:
                 images=message.images,
             )
             self._answering.begin(
-                conversation, path, [again], self._sampling.current, "answer anyway", anyway=True
-            )
+                conversation, path, [again], self._sampling.current, "answer anyway", anyway=True,
+                model=self._open_model,
+            )  # fmt: skip
         return again.id
 
     def regenerate(
-        self, node_id: str | None = None, *, sampling: SamplingChoice | None = None
+        self,
+        node_id: str | None = None,
+        *,
+        sampling: SamplingChoice | None = None,
+        model: str | None = None,
     ) -> str:
         """Generate an answer again, as a sibling with the next seed; returns its node's id.
 
         Args:
             node_id: the answer, or the user message to answer; None takes the end of the open path.
             sampling: other sampling parameters.
+            model: the one of several models that answers, here and in what follows; None takes that of the
+                answer.
 
         Raises:
             InvalidRequest: there is no message to answer, or its last answer is still running.
             QueueFull, EngineUnavailable: the engine accepts no requests; nothing was added.
         """
-        return self.expand(1, node_id, sampling=sampling, operation="regenerate")[0]
+        return self.expand(1, node_id, sampling=sampling, operation="regenerate", model=model)[0]
 
     def expand(
         self,
@@ -238,6 +258,7 @@ class Branches:
         *,
         sampling: SamplingChoice | None = None,
         operation: str = "expand",
+        model: str | None = None,
     ) -> list[str]:
         """Generate `count` answers side by side, siblings from one prefill; the ids of their nodes.
 
@@ -254,10 +275,13 @@ class Branches:
         with self._loaded.writing():
             path = self._nodes.path_to(node_id)
             if path[-1].kind is NodeKind.ASSISTANT:
+                model = model or self._answering.model_after(conversation, path)
                 chosen = with_next_seed(chosen, 1, conversation.view(path.pop().id).seed)
             if not path or path[-1].kind is not NodeKind.USER:
                 raise InvalidRequest("Nothing to regenerate: send a message first.")
-            answers = self._answering.begin(conversation, path, [], chosen, operation, count=count)
+            answers = self._answering.begin(
+                conversation, path, [], chosen, operation, count=count, model=model
+            )
         return [answer.node_id for answer in answers]
 
     # Changes of the tree.
@@ -337,6 +361,12 @@ class Branches:
         self._assign([*changes, Assignment("head", name, conversation.head)], "rename branch")
 
     # Internal.
+
+    @property
+    def _open_model(self) -> str | None:
+        """The one of several models that goes on with the open branch; None for the primary one."""
+        conversation = self._loaded.current
+        return self._answering.model_after(conversation, conversation.nodes)
 
     def _move(
         self, node_id: str, changes: Sequence[Assignment] = (), operation: str = "go to"

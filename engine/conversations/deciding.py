@@ -8,7 +8,7 @@ from engine.api.request import Request, TokenBatch
 from engine.clients.engine_client import EngineClient
 from engine.conversations.submission import PreparedAnswers
 
-Submit = Callable[[Request], "Future[str]"]
+Submit = Callable[[Request, EngineClient], "Future[str]"]
 """Submits a request that is no answer; see `Answering.submit_aside`."""
 
 
@@ -34,7 +34,9 @@ class Deciding:
         self._outputs: dict[int, TokenBatch] = {}
         if prepared.planner is not None:
             rows = prepared.planner.rows(prepared.token_ids)
-            self.submitted = [submit(Request(ids, sampling)) for ids, sampling in rows]
+            self.submitted = [
+                submit(Request(ids, sampling), prepared.client) for ids, sampling in rows
+            ]
 
     @property
     def request_id(self) -> str | None:
@@ -42,7 +44,7 @@ class Deciding:
         done = [one for one in self.submitted if one.done() and one.exception() is None]
         return done[0].result() if done else None
 
-    def is_done(self, client: EngineClient) -> bool:
+    def is_done(self) -> bool:
         """Whether the plan is made.
 
         Raises:
@@ -52,7 +54,7 @@ class Deciding:
             before = self._outputs.get(index)
             if not future.done() or (before is not None and before.finish_reason is not None):
                 continue
-            batch = client.drain(future.result())
+            batch = self.prepared.client.drain(future.result())
             if batch is not None:
                 self._outputs[index] = batch if before is None else _joined(before, batch)
         ended = [one for one in self._outputs.values() if one.finish_reason is not None]

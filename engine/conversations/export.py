@@ -113,6 +113,10 @@ def _object(node: Node) -> dict[str, Any]:
         "passageCount": node.n_passages,
         "checkedText": node.checked_text,
         "citations": None if node.citations is None else json.loads(node.citations),
+        "reasoning": node.reasoning,
+        "answerAt": node.answer_at,
+        "reasoningTokens": node.n_reasoning,
+        "reasoningMicroseconds": node.reasoning_us,
         "calls": None if node.calls is None else json.loads(node.calls),
         "images": [{"data": _base64(one)} for one in node.images] or None,
     }

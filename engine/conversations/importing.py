@@ -226,6 +226,10 @@ def _node(fields: "_Fields", tree_id: str, node_id: str, parent_id: str | None, 
         citations=fields.json("citations", list),
         checked_text=fields.string("checkedText"),
         calls=fields.json("calls", list),
+        reasoning=fields.string("reasoning"),
+        answer_at=fields.integer("answerAt", len(text)),
+        n_reasoning=fields.integer("reasoningTokens"),
+        reasoning_us=fields.integer("reasoningMicroseconds"),
         n_images=len(images) or None,
         images=images,
     )
@@ -244,6 +248,9 @@ def _pointers(pointers: Any, ids: Mapping[str, str]) -> list[Assignment]:
         if not isinstance(one, list) or len(one) != 3 or not all(isinstance(x, str) for x in one):
             _refuse("one of its pointers is not a list of three texts")
         target, key, value = one
+        name = " ".join(_clean(value).split())
+        if target == "model" and name and (key == "" or key in ids):
+            found.append(Assignment("model", ids.get(key, ""), name))
         if value not in ids:
             continue
         if target == "head":

@@ -64,6 +64,7 @@ class NewNodes:
         end: Node,
         branch: str | None = None,
         follow: bool = True,
+        more: Sequence[Assignment] = (),
     ) -> None:
         """Save nodes and open the conversation at one of them.
 
@@ -76,6 +77,7 @@ class NewNodes:
             branch: name of a new branch that ends there; None moves the branch that ended at HEAD, or
                 begins one if none did.
             follow: whether HEAD moves there.
+            more: further changes of the same operation.
         """
         tree = conversation.tree
         by_id = {node.id: node for node in nodes}
@@ -93,6 +95,7 @@ class NewNodes:
             name = branch or (tree.branch_at(path[-1].id) if path else None)
         if name is not None:
             changes.append(Assignment("head", name, end.id))
+        changes += more
         self._store.nodes.add(nodes, name=operation, changes=changes)
         for node in nodes:
             tree.add(view_of(node))
@@ -134,8 +137,8 @@ class NewNodes:
             return
         if conversation.title == UNTITLED:
             conversation.title = default_title(asked[-1].text)
-        attached = conversation.tree.source_pointers()
-        self._store.trees.create(conversation.id, conversation.title, attached)
+        settings = conversation.tree.setting_pointers()
+        self._store.trees.create(conversation.id, conversation.title, settings)
         conversation.saved = True
 
     def set_turn_ids(self, conversation: Conversation, tokenized: Sequence[Node]) -> None:

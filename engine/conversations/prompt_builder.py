@@ -11,6 +11,8 @@ Invariants:
   rendering are unchanged.
 * Contents never become control tokens; see `engine.text.chat_encoding`.
 * Prompts are not truncated.
+* The reasoning of an answer is given to the template apart from its text; the template keeps or drops it. A
+  conversation with reasoning is tokenized as a whole, because the ids of an answer hold the reasoning, too.
 * The images of a message precede its text. A turn is stored with one placeholder per image, which is
   replaced by the image's tokens whenever a prompt is built: their number depends on the image processor.
 
@@ -18,9 +20,10 @@ Cost: two renderings of the template, plus tokenization of the new turns.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from engine.api.chat import ChatMessage, content_with_images
 from engine.api.errors import InvalidRequest
@@ -81,8 +84,16 @@ class PromptBuilder:
         self._asked_fingerprint: str | None = None
         self._encoder = ChatEncoder(client.tokenize, client.render_chat, ControlTokens({}))
 
-    def build(self, path: Sequence[Node], *, tools: Sequence[TemplateTool] = ()) -> Prompt:
+    def build(
+        self,
+        path: Sequence[Node],
+        *,
+        tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
+    ) -> Prompt:
         """The prompt for the answer after `path`, root first, by a model that may call tools.
+
+        `variables` are those of the chat template.
 
         Raises:
             InvalidRequest: the template rejects the messages, or the model their images.
@@ -99,7 +110,7 @@ class PromptBuilder:
         variants = [plain, _turns(path, keep_empty=True), _with_results_of_user(plain)]
         for later, nodes in enumerate(variants, start=1):
             try:
-                return self._build(nodes, tools)
+                return self._build(nodes, tools, variables or {})
             except InvalidRequest:
                 if all(variant == nodes for variant in variants[later:]):
                     raise
@@ -117,15 +128,20 @@ class PromptBuilder:
             self._asked_fingerprint = fingerprint
         return self._takes_system_prompt
 
-    def _build(self, nodes: Sequence[Node], tools: Sequence[TemplateTool]) -> Prompt:
-        render = (
-            partial(self._client.render_chat, tools=tools) if tools else self._client.render_chat
-        )
+    def _build(
+        self, nodes: Sequence[Node], tools: Sequence[TemplateTool], variables: Mapping[str, Any]
+    ) -> Prompt:
+        given: dict[str, Any] = {"tools": tools} if tools else {}
+        if variables:
+            given["variables"] = variables
+        render = partial(self._client.render_chat, **given) if given else self._client.render_chat
         encoder = replace(self._encoder, render=render)
         if self._contexts is not None:
             nodes = self._contexts(nodes)
         messages = [_message(node) for node in nodes]
-        layout = chat_layout(messages, render)
+        # The layout of contents does not tell whether a template keeps or drops earlier reasoning.
+        reasoned = any(node.reasoning for node in nodes)
+        layout = None if reasoned else chat_layout(messages, render)
         if layout is None:
             images = [image for node in nodes for image in node.images]
             whole, places = self._place(encoder.encode_chat(messages), images)
@@ -248,6 +264,8 @@ def _message(node: Node) -> ChatMessage:
     }
     if node.kind is NodeKind.TOOL:
         message["tool_call_id"] = node.id
+    if node.reasoning:
+        message["reasoning_content"] = node.reasoning
     return message
 
 

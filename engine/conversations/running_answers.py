@@ -3,6 +3,7 @@
 from engine.conversations.answer import REPETITION
 from engine.conversations.answering import Answering
 from engine.conversations.loaded_conversations import LoadedConversations
+from engine.conversations.thinking import Thinking
 
 
 class RunningAnswers:
@@ -33,6 +34,27 @@ class RunningAnswers:
         """Whether the open path ends with an answer that was stopped because it repeated itself."""
         nodes = self._loaded.current.nodes
         return bool(nodes) and not self.generating and nodes[-1].finish == REPETITION
+
+    @property
+    def thinking(self) -> Thinking:
+        """What is asked of models that reason, from the next answer on."""
+        return self._answering.thinking
+
+    @thinking.setter
+    def thinking(self, thinking: Thinking) -> None:
+        self._answering.thinking = thinking
+
+    def end_reasoning(self, node_id: str | None = None) -> bool:
+        """End the reasoning of an answer, which then begins; False if it does not reason.
+
+        Args:
+            node_id: the answer, in any branch; None takes the one at the end of the open path.
+
+        Raises:
+            InvalidRequest: the engine is a server, which is not told.
+        """
+        current = self._loaded.current
+        return self._answering.end_reasoning(current, node_id or current.head)
 
     def stop(self, node_id: str | None = None) -> None:
         """Stop an answer at the next step boundary; its text is kept.

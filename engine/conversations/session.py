@@ -22,11 +22,13 @@ from dataclasses import replace
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
 from engine.clients.engine_client import EngineClient
-from engine.conversations.answering import Answering
+from engine.clients.model_set import ModelSet
+from engine.conversations.answering import Answered, Answering
 from engine.conversations.attached_sources import AttachedSources
 from engine.conversations.branch_tree import BranchTree
 from engine.conversations.branches import Branches
 from engine.conversations.chat_tools import ToolSource
+from engine.conversations.chosen_model import ChosenModel
 from engine.conversations.chosen_sampling import ChosenSampling
 from engine.conversations.context_window import ContextWindow
 from engine.conversations.conversation_list import ConversationList
@@ -77,12 +79,16 @@ class TreeSession:
         tools: opens the tools that answers may call; None if there are none.
         background: submit on a thread of its own, for a client whose `submit` waits for a network: `send`
             and the operations of `branches` return at once, and a refusal by the engine ends the answer.
+        models: the models that branches may choose between; None if there is one engine. `client` then asks
+            the model that `model` names.
+        on_answered: called after each answer whose prompt was read.
 
     Attributes:
         conversations: the list of conversations.
         messages: what the user writes: sent, queued, unsent.
         answers: the answers in generation.
         sampling: the sampling parameters of the next answer.
+        model: the one of several models that answers the open branch.
         branches: operations on the tree of the open conversation.
         merging: joins its branches.
         operations: undo and redo.
@@ -111,6 +117,8 @@ class TreeSession:
         guard: TextGuard | None = None,
         passages: PassageSource | None = None,
         tools: ToolSource | None = None,
+        models: ModelSet | None = None,
+        on_answered: Answered | None = None,
     ) -> None:
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._store = store
@@ -125,6 +133,8 @@ class TreeSession:
             guard=self._guard,
             passages=passages,
             tools=tools,
+            models=models,
+            on_answered=on_answered,
         )
         self._loaded = loaded = LoadedConversations(
             store,
@@ -139,12 +149,13 @@ class TreeSession:
         )
         self.answers = RunningAnswers(loaded, self._answering)
         self.sampling = ChosenSampling(loaded, sampling)
+        self.model = ChosenModel(store, loaded, self._answering, models)
         self.messages = UserMessages(
             store, loaded, self._answering, new_nodes, drafts, self.sampling, self._guard
         )
         self.operations = Operations(store, loaded)
         self.nodes = OpenNodes(store, loaded)
-        self.tokens = Tokens(loaded, client, self._answering, self.nodes)
+        self.tokens = Tokens(loaded, self._answering, self.nodes)
         self.sources = AttachedSources(store, loaded, self.nodes)
         self.following = Following(store, loaded, self._guard)
         self.writes = store.writes

@@ -7,21 +7,27 @@ steps, so that `Answering` can submit on a thread of its own where that waits fo
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.image import PlacedImage
+from engine.api.reasoning import ReasoningControl
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams, new_request_id
 from engine.api.snapshot import ModelInfo
 from engine.clients.client_tokenizer import ClientTokenizer
 from engine.clients.engine_client import EngineClient
+from engine.clients.model_set import ModelSet
 from engine.conversations.answer import Answer, Beginning
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.prompt_builder import Prompt, PromptBuilder
+from engine.conversations.reasoning_reader import ReasoningReader
+from engine.conversations.thinking import Thinking
 from engine.conversations.tree import Node, NodeKind
 from engine.grammar.call_plan import CallPlanner, call_planner
 from engine.grammar.turn_tools import TurnTools
+from engine.text.reasoning_markers import tail_of
 from engine.text.tool_calls.thresholds import call_thresholds
 
 SMALL_MODEL_MAX_TOKENS = 1024
@@ -71,6 +77,7 @@ class PreparedAnswers:
     """Answers to the same nodes that can be submitted, and what is to be recorded of them.
 
     Attributes:
+        client: the engine that they are for.
         token_ids: the prompt, the answers' beginning included.
         begun: how many of them are that beginning.
         count: number of answers.
@@ -85,6 +92,7 @@ class PreparedAnswers:
         suffix: token ids of the plan after the prompt.
     """
 
+    client: EngineClient
     token_ids: tuple[int, ...]
     begun: int
     count: int
@@ -118,31 +126,67 @@ class PreparedAnswers:
         for answer, request_id in zip(answers, request_ids, strict=True):
             answer.submitted(
                 request_id,
+                self.client,
                 n_prompt=len(self.token_ids),
                 tokenizer=self.tokenizer,
                 model=self.model,
                 sampling=self.sampling,
             )
+            answer.prompt_ids = self.token_ids
 
 
 class Submitter:
     """Prepares and submits answers. `prepare` asks nothing of a server; `submit` may wait for one.
 
     Attributes:
-        builder: builds the prompts.
-        abandoned: requests without an answer (cancelled, or of `warm`), whose output is to be discarded.
+        builder: builds the prompts of the open branch.
+        thinking: what is asked of models that reason.
     """
 
     def __init__(
         self,
         client: EngineClient,
         contexts: Callable[[Sequence[Node]], Sequence[Node]] | None = None,
+        models: ModelSet | None = None,
     ) -> None:
-        """`contexts` is as in `PromptBuilder`."""
+        """Submit to the engine of each answer.
+
+        Args:
+            client: the engine, or that of the open branch's model.
+            contexts: as in `PromptBuilder`.
+            models: the models that answers may name; None if there is one engine.
+        """
         self._client = client
-        self._tokenizer = ClientTokenizer(client)
+        self._models = models
+        self._contexts = contexts
         self.builder = PromptBuilder(client, contexts)
-        self.abandoned: set[str] = set()
+        self._builders: dict[int, PromptBuilder] = {}  # by the id of a client of `models`
+        self._abandoned: dict[str, EngineClient] = {}
+        self.thinking = Thinking()
+
+    @property
+    def discards(self) -> bool:
+        """Whether there are requests whose output is to be discarded."""
+        return bool(self._abandoned)
+
+    def client_of(self, answer: Answer) -> EngineClient:
+        """The engine that has the request of an answer, or will get it."""
+        if answer.client is not None:
+            return answer.client
+        return self._client if self._models is None else self._models.client(answer.wanted_model)
+
+    def client_named(self, model: str | None) -> EngineClient:
+        """The engine of one of several models, or the only engine."""
+        return self._client if self._models is None else self._models.client(model)
+
+    def builder_for(self, client: EngineClient) -> PromptBuilder:
+        """What builds the prompts of an engine."""
+        if client is self._client:
+            return self.builder
+        found = self._builders.get(id(client))
+        if found is None:
+            found = self._builders[id(client)] = PromptBuilder(client, self._contexts)
+        return found
 
     def prepare(self, answers: Sequence[Answer]) -> PreparedAnswers:
         """The requests of answers to the same nodes.
@@ -153,39 +197,51 @@ class Submitter:
         """
         first = answers[0]
         begun = () if first.beginning is None else first.beginning.token_ids
-        tools = None if first.tools is None else first.tools.turn(self._tokenizer)
+        client = self.client_of(first)
+        builder = self.builder_for(client)
+        tokenizer = ClientTokenizer(client)
+        tools = None if first.tools is None else first.tools.turn(tokenizer)
         offered = () if tools is None else tools.for_template
-        prompt = self.builder.build(first.prompt, tools=offered)
+        prompt = builder.build(first.prompt, tools=offered, variables=self.thinking.variables())
         ids = prompt.token_ids + begun
-        model = self._client.snapshot().model
+        model = client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
-            raise self._too_long(first.prompt, len(ids), model)
+            raise _too_long(builder, first.prompt, len(ids), model)
         sampling = _for_model(first.sampling, model)
         if first.faithful:
             sampling = _faithful(sampling, first.sampling, model)
         if tools is not None:
             shown = tools.shown_control_ids.union(sampling.shown_control_ids)
             sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
+        sampling = self._with_reasoning(client, answers, ids, len(begun), sampling)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
             sampling = replace(sampling, max_tokens=max(1, sampling.max_tokens - len(begun)))
         return PreparedAnswers(
+            client,
             ids,
             len(begun),
             len(answers),
             prompt.tokenized,
-            self._client.tokenizer_fingerprint(),
+            client.tokenizer_fingerprint(),
             None if model is None else model.name,
             sampling,
             first.grammar,
             prompt.images,
             tools,
-            None if tools is None or model is None else self._planner(first, tools, model, ids),
+            None
+            if tools is None or model is None
+            else self._planner(client, first, tools, model, ids),
         )
 
     def _planner(
-        self, answer: Answer, tools: TurnTools, model: ModelInfo, prompt: Sequence[int]
+        self,
+        client: EngineClient,
+        answer: Answer,
+        tools: TurnTools,
+        model: ModelInfo,
+        prompt: Sequence[int],
     ) -> CallPlanner | None:
         """The planner of an answer with tools; one whose beginning is given goes on as the model does."""
         if answer.beginning is not None:
@@ -193,30 +249,62 @@ class Submitter:
         return call_planner(
             tools,
             model,
-            call_thresholds(model, self._tokenizer),
+            call_thresholds(model, tools.tokenizer),
             prompt,
-            render=self._client.render_chat,
+            render=partial(client.render_chat, variables=self.thinking.variables()),
             follows_result=answer.prompt[-1].kind is NodeKind.TOOL,
             in_loop=True,
             in_words=answer.tools is not None and answer.tools.in_words,
         )
 
-    def _too_long(self, nodes: Sequence[Node], length: int, model: ModelInfo) -> InvalidRequest:
-        """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""
-        limit = (
-            f"and the context length of {model.name} is {model.context_length} including the answer"
+    def _with_reasoning(
+        self,
+        client: EngineClient,
+        answers: Sequence[Answer],
+        ids: tuple[int, ...],
+        begun: int,
+        sampling: SamplingParams,
+    ) -> SamplingParams:
+        """Let the answers be read for reasoning; the parameters with which it can be limited and ended.
+
+        Args:
+            client: the engine.
+            answers: to one prompt.
+            ids: the prompt, whose last `begun` tokens are the beginning of the answers.
+            begun: see `ids`.
+            sampling: the parameters without it.
+        """
+        markers = client.reasoning_markers()
+        if markers is None:
+            return sampling
+        before = ids[: len(ids) - begun]
+        tail = tail_of(before, 0, lambda one: client.detokenize(one, skip_special=False))
+        in_prompt = markers.begun_in(tail)
+        if in_prompt is False:  # the template has ended it: the model is not to think
+            return sampling
+        opening = tuple(client.tokenize(markers.opening, special=True))
+        closing = tuple(client.tokenize(markers.closing, special=True))
+        for answer in answers:
+            answer.read_reasoning(ReasoningReader(markers, opening, closing, begun=bool(in_prompt)))
+        controls = client.control_tokens().ids
+        shown = {one for one in (*opening, *closing) if one in controls}
+        shown.update(sampling.shown_control_ids)
+        sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
+        if not client.controls_reasoning():
+            if self.thinking.max_tokens is not None:
+                raise InvalidRequest(
+                    "The thinking of an attached server's answers cannot be limited: /think default."
+                )
+            return sampling
+        if (
+            begun
+        ):  # the engine counts from the prompt's end, where the answer may think or be done with it
+            return sampling
+        between = tuple(client.tokenize(_PARAGRAPH)) if answers[0].grammar is not None else ()
+        control = ReasoningControl(
+            closing, () if in_prompt else opening, self.thinking.max_tokens, between
         )
-        system = [node for node in nodes[:-1] if node.kind is NodeKind.SYSTEM][-1:]
-        alone = len(self.builder.build([*system, nodes[-1]]).token_ids)
-        if nodes[-1].kind is NodeKind.USER and alone >= model.context_length:
-            return MessageTooLong(
-                f"The message alone has {alone} tokens, {limit}: shorten it, or restart with a larger "
-                "--ctx if the model allows it."
-            )
-        return ContextFull(
-            f"The conversation has {length} tokens, {limit}: start a new conversation, shorten the "
-            "message, or restart with a larger --ctx if the model allows it."
-        )
+        return replace(sampling, reasoning=control)
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
         """Submit answers; the ids of their requests. May run on another thread than the other methods.
@@ -229,36 +317,59 @@ class Submitter:
         ids = prepared.token_ids + prepared.suffix
         sampling = replace(prepared.sampling, grammar=prepared.grammar)
         request = Request(ids, sampling, continued_tokens=prepared.begun, images=prepared.images)
-        first = self._client.submit(request)
+        client = prepared.client
+        first = client.submit(request)
         if prepared.count == 1:
             return (first,)
         try:
-            others = self._client.fork(first, at=len(ids), n=prepared.count - 1, sampling=sampling)
+            others = client.fork(first, at=len(ids), n=prepared.count - 1, sampling=sampling)
         except UnknownRequest:  # it has finished: a short answer, or a slow connection
             others = [
-                self._client.submit(replace(request, sampling=one, request_id=new_request_id()))
+                client.submit(replace(request, sampling=one, request_id=new_request_id()))
                 for one in _with_own_seeds(sampling, prepared.count - 1)
             ]
         except PravahaError:
-            self.abandon(first)
+            self.abandon(first, client)
             raise
         return (first, *others)
 
-    def abandon(self, request_id: str) -> None:
+    def abandon(self, request_id: str, client: EngineClient) -> None:
         """Cancel a request whose answer is not wanted any more."""
-        self._client.cancel(request_id)
-        self.abandoned.add(request_id)
+        client.cancel(request_id)
+        self._abandoned[request_id] = client
+
+    def discard(self, request_id: str, client: EngineClient) -> None:
+        """Discard the output of a request that is no answer."""
+        self._abandoned[request_id] = client
 
     def drain_abandoned(self) -> None:
         """Discard the output of requests without an answer, until their mailboxes are removed."""
-        for request_id in list(self.abandoned):
+        for request_id, client in list(self._abandoned.items()):
             try:
-                batch = self._client.drain(request_id)
+                batch = client.drain(request_id)
             except PravahaError:
-                self.abandoned.discard(request_id)
+                del self._abandoned[request_id]
                 continue
             if batch is not None and batch.finish_reason is not None:
-                self.abandoned.discard(request_id)
+                del self._abandoned[request_id]
+
+
+def _too_long(
+    builder: PromptBuilder, nodes: Sequence[Node], length: int, model: ModelInfo
+) -> InvalidRequest:
+    """The refusal of a prompt of `length` tokens; it says whether shortening the context helps."""
+    limit = f"and the context length of {model.name} is {model.context_length} including the answer"
+    system = [node for node in nodes[:-1] if node.kind is NodeKind.SYSTEM][-1:]
+    alone = len(builder.build([*system, nodes[-1]]).token_ids)
+    if nodes[-1].kind is NodeKind.USER and alone >= model.context_length:
+        return MessageTooLong(
+            f"The message alone has {alone} tokens, {limit}: shorten it, or restart with a larger "
+            "--ctx if the model allows it."
+        )
+    return ContextFull(
+        f"The conversation has {length} tokens, {limit}: start a new conversation, shorten the "
+        "message, or restart with a larger --ctx if the model allows it."
+    )
 
 
 def _with_own_seeds(sampling: SamplingParams, count: int) -> list[SamplingParams]:

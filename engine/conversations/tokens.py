@@ -44,20 +44,17 @@ class Tokens:
 
     Args:
         loaded: the conversations in memory.
-        client: the engine.
-        answering: builds prompts, and submits requests that are no answers.
+        answering: knows the engine of each path, builds prompts, and submits requests that are no answers.
         nodes: the messages of the open conversation.
     """
 
     def __init__(
         self,
         loaded: LoadedConversations,
-        client: EngineClient,
         answering: Answering,
         nodes: OpenNodes,
     ) -> None:
         self._loaded = loaded
-        self._client = client
         self._answering = answering
         self._nodes = nodes
 
@@ -73,7 +70,8 @@ class Tokens:
         node = self._nodes.full(node_id)
         if not node.token_ids or node.kind is not NodeKind.ASSISTANT:
             raise InvalidRequest("Tokens are stored with generated answers only.")
-        if node.tokenizer != self._client.tokenizer_fingerprint():
+        client = self._client_of(node_id)
+        if node.tokenizer != client.tokenizer_fingerprint():
             raise InvalidRequest(
                 f"The answer is from {node.model}, whose tokens the loaded model does not have."
             )
@@ -81,7 +79,7 @@ class Tokens:
         return AnswerTokens(
             node_id,
             node.token_ids,
-            tuple(self._client.token_texts(node.token_ids)),
+            tuple(client.token_texts(node.token_ids)),
             node.logprobs or (math.nan,) * count,
             node.topk or ((),) * count,
             token_sources(node),
@@ -93,7 +91,7 @@ class Tokens:
         logprobs, topk = list(tokens.logprobs[:at]), list(tokens.topk[:at])
         if forced is not None:
             ids = (*ids, forced)
-            texts = self._client.token_texts(ids)
+            texts = self._client_of(tokens.node_id).token_texts(ids)
             known = tokens.topk[at] if at < len(tokens.topk) else ()
             logprobs.append(next((t.logprob for t in known if t.token_id == forced), math.nan))
             topk.append(known)
@@ -123,7 +121,7 @@ class Tokens:
         Raises:
             PravahaError: the chat template rejects the messages, or the model is not loaded.
         """
-        return self._prompt(node_id, at).token_ids
+        return self._prompt(node_id, at)[1].token_ids
 
     def price(self, node_id: str, *, at: int | None = None) -> "Future[ForkPrice]":
         """The predicted cost of continuing a node, with the cache as it is now; arguments as `prompt_ids`.
@@ -133,7 +131,14 @@ class Tokens:
         Raises:
             PravahaError: as `prompt_ids`.
         """
-        return self._client.price(self.prompt_ids(node_id, at=at))
+        return self.measured_price(node_id, at=at)[1]
+
+    def measured_price(
+        self, node_id: str, *, at: int | None = None
+    ) -> "tuple[int, Future[ForkPrice]]":
+        """The length of the prompt that `price` is about, and the price."""
+        client, prompt = self._prompt(node_id, at)
+        return len(prompt.token_ids), client.price(prompt.token_ids)
 
     def next_tokens(self, node_id: str, at: int) -> NextTokens:
         """Begin to compute the most likely tokens after the first `at` tokens of an answer.
@@ -141,8 +146,9 @@ class Tokens:
         Raises:
             PravahaError: as `prompt_ids`.
         """
-        request = NextTokens.request(self._prompt(node_id, at), continued=at)
-        return NextTokens(self._client, self._answering.submit_aside(request))
+        client, prompt = self._prompt(node_id, at)
+        request = NextTokens.request(prompt, continued=at)
+        return NextTokens(client, self._answering.submit_aside(request, client))
 
     def warm(self, node_id: str) -> tuple[str, "Future[str]"]:
         """Compute the KV of the path to a node and keep it in the prefix cache.
@@ -155,17 +161,24 @@ class Tokens:
         Raises:
             PravahaError: as `prompt_ids`.
         """
-        request = warm_request(self._prompt(node_id))
-        submitted = self._answering.submit_aside(request)
-        self._answering.discard_output(submitted)
+        client, prompt = self._prompt(node_id)
+        request = warm_request(prompt)
+        submitted = self._answering.submit_aside(request, client)
+        self._answering.discard_output(submitted, client)
         return request.request_id, submitted
 
-    def _prompt(self, node_id: str, at: int | None = None) -> Prompt:
-        """The prompt of `prompt_ids`, with its images."""
+    def _client_of(self, node_id: str) -> EngineClient:
+        """The engine that goes on after a node."""
         path = self._nodes.path_to(node_id)
+        return self._answering.engine_after(self._loaded.current, path)[0]
+
+    def _prompt(self, node_id: str, at: int | None = None) -> tuple[EngineClient, Prompt]:
+        """The engine that goes on after a node, and the prompt of `prompt_ids`, with its images."""
+        path = self._nodes.path_to(node_id)
+        client, builder = self._answering.engine_after(self._loaded.current, path)
         last = path[-1]
         if last.kind is not NodeKind.ASSISTANT:
-            return self._answering.builder.build(path)
+            return client, builder.build(path)
         begun = (last.token_ids or ())[:at]
-        prompt = self._answering.builder.build(path[:-1])
-        return replace(prompt, token_ids=prompt.token_ids + begun)
+        prompt = builder.build(path[:-1])
+        return client, replace(prompt, token_ids=prompt.token_ids + begun)

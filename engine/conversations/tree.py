@@ -55,7 +55,12 @@ class Node:
         passages: for a user, JSON of these passages; see `passage_source`.
         n_passages: for a user, their number; for an assistant, that of its message. None if none were sought.
         citations: for an assistant, JSON of the check of its citations; None until it was checked.
-        checked_text: for an assistant, its text as it is shown after that check, or without its calls.
+        checked_text: for an assistant, its text as it is shown after that check, without its calls, or
+            without its reasoning.
+        reasoning: for an assistant, its reasoning without the markers; None if it has none.
+        answer_at: for an assistant with reasoning, where in `text` the answer after it begins.
+        n_reasoning: number of tokens of the reasoning.
+        reasoning_us: microseconds from the first token to the end of the reasoning.
         calls: for a tool, JSON of the calls that the text has the results of; see `made_calls`.
         n_images: for a user, the number of its images; None if it has none.
         images: for a user, the images that precede the message in the prompt. A table of their own.
@@ -108,12 +113,16 @@ class Node:
     checked_text: str | None = None
     n_images: int | None = None
     calls: str | None = None
+    reasoning: str | None = None
+    answer_at: int | None = None
+    n_reasoning: int | None = None
+    reasoning_us: int | None = None
     images: tuple[Image, ...] = ()
 
     @property
     def prompt_text(self) -> str:
-        """What the model reads of the node: the message after its passages."""
-        return f"{self.context or ''}{self.text}"
+        """What the model reads: the message after its passages, or the answer after its reasoning."""
+        return f"{self.context or ''}{self.text[self.answer_at or 0 :]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,9 @@ class NodeView:
     checked_text: str | None = None
     n_images: int | None = None
     calls: str | None = None
+    reasoning: str | None = None
+    n_reasoning: int | None = None
+    reasoning_us: int | None = None
     remarks: tuple[str, ...] = ()
 
     def with_flag(self, name: str, value: object) -> "NodeView":

@@ -32,7 +32,7 @@ from engine.api.errors import (
     PravahaError,
 )
 from engine.api.keep_alive import FOR_EVER
-from engine.api.snapshot import EngineState
+from engine.api.snapshot import EngineSnapshot, EngineState
 from engine.embedding.embedder import Embedder
 from engine.memory.host import available_memory
 from engine.models.store import ModelStore
@@ -177,6 +177,47 @@ class ServedModels:
             if self.is_single:  # its engine's model may have been changed
                 return self.primary if name == self.primary.name else None
             return self._models.get(name)
+
+    def served(self, name: str) -> ServedModel:
+        """The model of a name or an alias; one that is installed is added, and not loaded.
+
+        Raises:
+            ModelNotFound: no such model is served.
+            ModelError: its record is damaged.
+        """
+        with self._changed:
+            return self._get(name)
+
+    def snapshot(self, model: ServedModel) -> EngineSnapshot:
+        """That of a model's engine, or what is coming: a load, a request that loads it, or its end.
+
+        A model that waits to be loaded is `loading`; one that is unloaded when its requests have finished is
+        `draining`.
+        """
+        snapshot = model.engine.snapshot()
+        change = model.change
+        if change is not None and change.kind is ChangeKind.UNLOAD and snapshot.model is not None:
+            return replace(snapshot, state=EngineState.DRAINING)
+        if change is not None and change.kind is not ChangeKind.UNLOAD and snapshot.model is None:
+            return replace(
+                snapshot,
+                state=EngineState.LOADING,
+                loading_progress=change.progress,
+                next_model=model.name,
+                last_error=None,
+            )
+        if self.is_single or snapshot.model is not None:
+            return snapshot
+        if not model.engine.started or snapshot.state is EngineState.UNLOADED:
+            error = None if snapshot.last_error == NOT_LOADED else snapshot.last_error
+            return replace(
+                snapshot,
+                state=EngineState.UNLOADED,
+                loading_progress=0.0,
+                on_demand=model.name,
+                last_error=error,
+            )
+        return snapshot
 
     def names(self) -> list[str]:
         """The names of all models that requests may name, without aliases.

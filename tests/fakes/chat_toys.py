@@ -6,9 +6,10 @@ character its own, and knows a few control tokens. No thread: tests deliver the 
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import jinja2
 
@@ -28,6 +29,7 @@ from engine.api.snapshot import BlockMap, EngineSnapshot, EngineState, ModelInfo
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.runtime.model_change import CHANGE_DRAIN_S
 from engine.text.control_tokens import ControlTokens
+from engine.text.reasoning_markers import ReasoningMarkers
 from engine.text.tool_messages import TemplateTool
 
 CHATML = (
@@ -119,6 +121,9 @@ class ToyClient:
         resident: how many leading tokens of any path are in the pool.
         sees_images: whether it takes images; so with the template `SEEING`.
         placed: the number of images of every call of `place_images`.
+        is_controlled: whether reasoning can be limited and ended.
+        markers: those of a model that reasons; None for one that does not.
+        reasoning_ended: the requests whose reasoning was ended.
     """
 
     def __init__(
@@ -136,6 +141,9 @@ class ToyClient:
         self.generation_defaults = GenerationDefaults()
         self.refuse: PravahaError | None = None
         self.logprobs: dict[int, float] = {}
+        self.markers: ReasoningMarkers | None = None
+        self.is_controlled = True
+        self.reasoning_ended: list[str] = []
         self.state = state
         self.next_model: str | None = None
         self.installed: list[AvailableModel] = []
@@ -326,17 +334,27 @@ class ToyClient:
     def token_texts(self, token_ids: Sequence[int]) -> list[str]:
         return [self.tokenizer.decode([one]) for one in token_ids]
 
+    def reasoning_markers(self) -> ReasoningMarkers | None:
+        return self.markers
+
+    def controls_reasoning(self) -> bool:
+        return self.is_controlled
+
+    def end_reasoning(self, request_id: str) -> None:
+        self.reasoning_ended.append(request_id)
+
     def render_chat(
         self,
         messages: Sequence[ChatMessage],
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[TemplateTool] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> str:
         """The tools are rendered as a line with the name of each."""
         offer = "".join(f"tool {tool['function']['name']}\n" for tool in tools)
         return offer + self._template.render(
-            messages=messages, add_generation_prompt=add_generation_prompt
+            messages=messages, add_generation_prompt=add_generation_prompt, **(variables or {})
         )
 
     def tool_template(self) -> str:

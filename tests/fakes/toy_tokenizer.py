@@ -59,7 +59,9 @@ class ToyTokenizer:
     def incremental_detokenizer(self, *, skip_special=True, after=None, shown=frozenset()):
         return ToyStream()
 
-    def render_chat(self, messages, *, add_generation_prompt=True, tools=()):
+    reasoning = None
+
+    def render_chat(self, messages, *, add_generation_prompt=True, tools=(), variables=None):
         return "".join(f"{m['role']}:{m['content']}\n" for m in messages)
 
     def encode_chat(self, messages, *, add_generation_prompt=True):

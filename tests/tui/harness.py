@@ -16,6 +16,8 @@ from app.tui.frame_clock import Governor
 from app.tui.widgets.message import Message
 from app.tui.widgets.prompt import Prompt
 from app.tui.widgets.transcript import Transcript
+from engine.clients.model_set import ModelSet
+from engine.clients.several_models_client import SeveralModelsClient
 from engine.conversations.chat_tools import ToolSource
 from engine.conversations.passage_source import PassageSource
 from engine.conversations.session import TreeSession
@@ -60,6 +62,7 @@ def make_session(
     guard: TextGuard | None = None,
     passages: PassageSource | None = None,
     tools: ToolSource | None = None,
+    models: ModelSet | None = None,
 ) -> tuple[TreeSession, Store]:
     """A session over a store in `folder`; ids and dates are the same in every run."""
     numbers = itertools.count()
@@ -77,6 +80,7 @@ def make_session(
         guard=guard,
         passages=passages,
         tools=tools,
+        models=models,
     )
     return session, store
 
@@ -200,6 +204,7 @@ async def open_screen(
     size: tuple[int, int] = (120, 36),
     prepare: Callable[[TreeSession, FakeClient], object] = lambda session, client: None,
     guard: TextGuard | None = None,
+    models: ModelSet | None = None,
     **options,
 ) -> AsyncIterator[Harness]:
     """Open the app and wait for its first frame.
@@ -208,13 +213,17 @@ async def open_screen(
         answers: as `FakeClient` takes them.
         prepare: fills the session before the app opens.
         guard: of the session.
+        models: of the session, if there are several; the client then follows that of the open branch.
         options: of the app; `sources` and `chat_tools` are the session's, too.
     """
-    client = client or FakeClient(*answers)
+    several = None if models is None else SeveralModelsClient(models)
+    client = several or client or FakeClient(*answers)
     clock = Clock()
     session, store = make_session(
-        client, folder, clock, guard, options.get("sources"), options.get("chat_tools")
+        client, folder, clock, guard, options.get("sources"), options.get("chat_tools"), models
     )
+    if several is not None:
+        several.follow(lambda: session.model.current)
     try:
         prepare(session, client)
         app = make_app(client, session, clock, **options)

@@ -141,6 +141,34 @@ async def test_a_change_that_fails_says_why_and_another_can_follow(screen, clien
         await ui.shown("ready")
 
 
+async def test_an_answer_is_given_again_by_a_model_that_is_loaded_for_it(screen, client):
+    async with screen(client=client) as ui:
+        await ui.ask("question")
+        await ui.answered()
+        await ui.press("shift+tab", "o")
+        await ui.shown("enter answers again", "qwen3-0.6b")
+        await ui.press("down", "enter")
+        await ui.until(lambda: client.loads == [("qwen3-0.6b", CHANGE_DRAIN_S)], "the load")
+        await ui.until(lambda: ui.session.answers.generating, "the answer that waits")
+        client.begin_change("qwen3-0.6b")
+        client.finish_change()
+        await ui.until(lambda: len(client.requests) == 2, "the request")
+        await ui.answered()
+        await ui.shown("≋ qwen3-0.6b", "another", "2/2")
+
+
+async def test_an_answer_is_not_given_again_by_a_model_that_is_refused(screen, client):
+    async with screen(client=client) as ui:
+        await ui.ask("question")
+        await ui.answered()
+        client.refuse_load = ModelError("qwen3-0.6b is damaged.")
+        await ui.press("shift+tab", "o")
+        await ui.shown("enter answers again", "qwen3-0.6b")
+        await ui.press("down", "enter")
+        await ui.until(lambda: any("is damaged" in one for one in ui.toasts), "the reason")
+        assert len(client.requests) == 1
+
+
 async def test_a_list_that_cannot_be_read_says_why(screen, client, monkeypatch):
     def damaged():
         raise ModelError("The record \x1b[2J is damaged.")

@@ -14,6 +14,7 @@ from app.server.wire.errors import ApiError, bad_request, unavailable
 from engine.api.errors import ContextLengthExceeded, ModelError, ModelNotFound, exceeding
 from engine.api.snapshot import EngineState, ModelInfo
 from engine.runtime.engine import AsyncPravahaEngine
+from engine.runtime.served_model import ServedModel
 from engine.text.tokenizer import Tokenizer
 
 Result = TypeVar("Result")
@@ -104,10 +105,15 @@ def engine_named(context: ServerContext, name: str | None) -> AsyncPravahaEngine
     Raises:
         ApiError: 404, no such model was loaded yet.
     """
+    return served_named(context, name).engine
+
+
+def served_named(context: ServerContext, name: str | None) -> ServedModel:
+    """A model, as `engine_named`."""
     model = context.models.find(name)
     if model is None:
         raise unknown_model(context, name or "")
-    return model.engine
+    return model
 
 
 def _without_model(engine: AsyncPravahaEngine) -> ApiError:

@@ -62,11 +62,24 @@ def _with_served(models: ServedModels, found: Sequence[AvailableModel]) -> list[
         for name, info in served.items()
         if name not in known
     ]
-    loaded = models.primary.name
-    return [
-        replace(one, loaded=one.name == loaded, problem="" if served.get(one.name) else one.problem)
-        for one in (*found, *others)
-    ]
+    return [_with_state(models, one) for one in (*found, *others)]
+
+
+def _with_state(models: ServedModels, model: AvailableModel) -> AvailableModel:
+    """A model with what the server has of it."""
+    served = models.find(model.name)
+    loaded = model.name == models.primary.name
+    if served is None:
+        return replace(model, loaded=loaded, status=EngineState.UNLOADED.value)
+    snapshot = models.snapshot(served)
+    return replace(
+        model,
+        loaded=loaded,
+        problem="" if snapshot.model else model.problem,
+        status=snapshot.state.value,
+        memory_bytes=served.engine.memory_bytes,
+        loading_progress=snapshot.loading_progress,
+    )
 
 
 @router.post("/v1/models/{name:path}/load")

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.server.calls.model import ModelName, engine_named
+from app.server.calls.model import ModelName, engine_named, served_named
 from app.server.middleware.auth import requires
 from app.server.process.block_history import BlockHistory
 from app.server.process.context import server_context
@@ -27,8 +27,9 @@ Since = Annotated[int, Query(ge=0, lt=2**63)]
 @requires("infer")
 async def snapshot(request: Request, model: ModelName = None) -> Response:
     """The engine at its last step boundary, and the tokenizer's fingerprint."""
-    engine = engine_named(server_context(request), model)
-    engine_snapshot = engine.snapshot()
+    context = server_context(request)
+    served = served_named(context, model)
+    engine, engine_snapshot = served.engine, context.models.snapshot(served)
     fingerprint = engine.tokenizer.fingerprint if engine_snapshot.model else None
     return json_response(
         {

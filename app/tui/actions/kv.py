@@ -16,7 +16,7 @@ from app.tui.view.kv_words import (
     build_warmed,
 )
 from app.tui.widgets.kv_pane import KvPane
-from engine.api.errors import PravahaError
+from engine.api.errors import InvalidRequest, PravahaError
 from engine.api.events import (
     Event,
     PrefixHit,
@@ -65,6 +65,7 @@ class KvActions:
     async def pin(self) -> None:
         """Pin the path to the node, or end its pin."""
         node_id = self._selection.target()
+        self._check_model(node_id)
         self._follow()
         pin_id = self._pins.pop(node_id, None)
         if pin_id is None:
@@ -77,6 +78,7 @@ class KvActions:
     async def warm(self) -> None:
         """Compute the KV of the path to the node."""
         node_id = self._selection.target()
+        self._check_model(node_id)
         self._follow()
         request_id, submitted = self._screen.session.tokens.warm(node_id)
         self._warming[request_id] = _Warming(submitted)
@@ -90,6 +92,8 @@ class KvActions:
         marks.keep(session.tree.__contains__)
         marked = [one for one in marks.ids if session.tree[one].pruned_at is None]
         nodes = marked if len(marked) > 1 else [self._selection.target()]
+        for node_id in nodes:
+            self._check_model(node_id)
         paths = [session.tokens.prompt_ids(node_id) for node_id in nodes]
         self._follow()
         if self._layout.pane != "kv":
@@ -112,6 +116,18 @@ class KvActions:
         if self._acted_at is None:
             self._acted_at = frame.now
         return frame.now - self._acted_at < _PATIENCE_S
+
+    def _check_model(self, node_id: str) -> None:
+        """Refuse a node of another model than that of the open branch, whose KV is shown.
+
+        Raises:
+            InvalidRequest: it is another's.
+        """
+        model = self._screen.session.model
+        if not model.shows(node_id):
+            raise InvalidRequest(
+                f"The KV map is that of {model.current}; another model goes on here: open its branch first."
+            )
 
     def _follow(self) -> None:
         """Read events from now on."""

@@ -127,6 +127,12 @@ class TreeActions:
         """Generate the selected answer again, as a sibling with the next seed."""
         await self._regenerate(self._selection.target())
 
+    async def regenerate_by(self, node_id: str, model: str | None) -> None:
+        """Generate an answer again by one of several models."""
+        answer = self._session.branches.regenerate(node_id, model=model)
+        self._fork_costs.expect("Regenerate", answer)
+        await self._show_answer()
+
     async def regenerate_with(self) -> None:
         """Ask for a temperature and generate the selected answer again with it."""
         node_id = self._selection.target()

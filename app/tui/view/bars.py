@@ -72,8 +72,8 @@ def build_header(
         left.append(Span("  "))
         left.append(Span(safe_line(snapshot.model.name), "$foreground"))
         left.append(Span(f"{dot}{safe_line(snapshot.model.weight_format)}", "$muted"))
-    elif snapshot.next_model is not None:
-        left += [Span("  "), Span(safe_line(snapshot.next_model), "$muted")]
+    elif (coming := snapshot.next_model or snapshot.on_demand) is not None:
+        left += [Span("  "), Span(safe_line(coming), "$muted")]
     right = [
         Span(f"{rate(snapshot.rates.decode_tokens_per_second)} tok/s", _fresh(snapshot)),
         Span(f"{dot}{snapshot.running} running{dot}{snapshot.waiting} queued", "$muted"),
@@ -128,6 +128,8 @@ def build_state(snapshot: EngineSnapshot, generating: bool, glyphs: Glyphs) -> t
             )
         case EngineState.FAILED:
             return Span(f"{glyphs.failed} ", "$status-failed"), Span("failed", "$status-failed")
+        case EngineState.UNLOADED if snapshot.on_demand and not snapshot.last_error:
+            return Span(f"{glyphs.ring} ", "$muted"), Span("not loaded", "$muted")
         case EngineState.UNLOADED:
             return Span(f"{glyphs.failed} ", "$status-failed"), Span("no model", "$status-failed")
         case EngineState.DRAINING if snapshot.changes_model:
@@ -229,6 +231,8 @@ def _reason(snapshot: EngineSnapshot) -> str:
     match snapshot.state:
         case EngineState.UNLOADED if error:
             return f"{error} /model chooses another."
+        case EngineState.UNLOADED if snapshot.on_demand:
+            return ""
         case EngineState.UNLOADED:
             return "No model is loaded: /model chooses one."
         case EngineState.FAILED:
@@ -244,6 +248,9 @@ def build_too_small(cells: int) -> Line:
 
 def build_load_line(snapshot: EngineSnapshot, glyphs: Glyphs, cells: int) -> list[Line]:
     """Progress of loading, or the reason of its failure."""
+    if snapshot.on_demand is not None and not snapshot.last_error:
+        name = safe_line(snapshot.on_demand)
+        return [(Span(f"{name} is not loaded: a message loads it.", "$muted"),)]
     if snapshot.state in _WITHOUT_MODEL:
         reason = _reason(snapshot) or "The engine stopped for an unknown reason."
         return [

@@ -1,12 +1,15 @@
 """Rows of the model picker, and the sentences about models; pure functions."""
 
+from collections.abc import Sequence
+
 from app.text.safe_text import safe_line
-from app.tui.numbers import compact, size
+from app.tui.numbers import compact, percent, size
 from app.tui.view.spans import Line, Span, fit
 from engine.api.available_model import AvailableModel
-from engine.api.snapshot import ModelInfo
+from engine.api.snapshot import EngineState, ModelInfo
 
 NAME_CELLS = 24
+SERVED_NAME_CELLS = 27
 
 
 def build_model(model: AvailableModel, cells: int) -> list[Line]:
@@ -34,9 +37,50 @@ def build_model(model: AvailableModel, cells: int) -> list[Line]:
     return lines
 
 
+def build_served_model(model: AvailableModel, cells: int) -> list[Line]:
+    """A row of one of several models: a star for that of the branch, name, state, memory and what it is.
+
+    Below that the reason why it cannot be loaded, if it cannot.
+    """
+    name = fit(safe_line(model.name), SERVED_NAME_CELLS).ljust(SERVED_NAME_CELLS)
+    state, style = _served_state(model)
+    taken = f"{size(model.memory_bytes)} used" if model.memory_bytes else f"{size(model.size)} file"
+    facts = f"{taken:>13}"
+    if model.parameters:
+        facts += f"  {compact(model.parameters):>5} {safe_line(model.weight_format)}"
+    lines: list[Line] = [
+        (
+            Span("* " if model.loaded else "  ", "$accent"),
+            Span(f"{name} ", "bold $accent" if model.loaded else "bold"),
+            Span(state.ljust(12), style),
+            Span(facts, "$muted"),
+        )
+    ]
+    if model.problem:
+        lines.append(
+            (Span(f"    {fit(safe_line(model.problem), max(20, cells - 6))}", "$warning"),)
+        )
+    return lines
+
+
+def _served_state(model: AvailableModel) -> tuple[str, str]:
+    """A word about the state of one of several models, and its style."""
+    match model.status:
+        case EngineState.READY.value:
+            return "ready", "$status-ready"
+        case EngineState.LOADING.value:
+            return f"loading {percent(model.loading_progress)}", "$status-loading"
+        case EngineState.DRAINING.value:
+            return "finishing", "$status-loading"
+        case EngineState.FAILED.value:
+            return "failed", "$status-failed"
+        case _:
+            return "not loaded", "$muted"
+
+
 def build_facts(model: AvailableModel) -> str:
     """A few words about a model: size, quantisation, and whether it is loaded or cannot be."""
-    state = "loaded" if model.loaded else "" if model.fits else "does not fit"
+    state = model.status or ("loaded" if model.loaded else "" if model.fits else "does not fit")
     facts = (size(model.size), safe_line(model.weight_format), state)
     return ", ".join(filter(None, facts))
 
@@ -57,3 +101,29 @@ def build_loaded(model: ModelInfo | None) -> str:
 def build_answered_by(name: str) -> str:
     """The hint for a conversation whose last answer came from another installed model."""
     return safe_line(f"Answered by {name}; /model {name} switches to it.")
+
+
+def build_gone(name: str, instead: str) -> str:
+    """The hint for a branch whose model is not among several."""
+    return safe_line(f"Answered by {name}, which is not installed here: {instead} goes on.")
+
+
+def build_chosen(name: str, earlier: Sequence[str | None], *, is_loaded: bool) -> str:
+    """What a choice of one of several models means for the open branch.
+
+    Args:
+        name: the model.
+        earlier: the models of the branch's answers.
+        is_loaded: whether it need not be loaded first.
+    """
+    text = f"{name} answers this branch from here on"
+    if not is_loaded:
+        text += ", once it is loaded"
+    if any(one != name for one in earlier):
+        text += f". It reads what {_others(name, earlier)} wrote as text, through its own template"
+    return safe_line(f"{text}.")
+
+
+def _others(name: str, earlier: Sequence[str | None]) -> str:
+    others = list(dict.fromkeys(one for one in earlier if one not in (None, name)))
+    return others[0] or "" if len(others) == 1 else "other models"

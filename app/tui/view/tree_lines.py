@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
+from app.tui.view.short_names import short_names
 from app.tui.view.spans import Line, Span, cut, fit, justify, width
 from engine.conversations.branch_tree import BranchTree
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_agent
@@ -26,6 +27,8 @@ _LONG_WORD = 16
 """Longest word that is shown from its beginning if it differs in its middle."""
 _BRANCH_CELLS = 12
 """Most cells of a branch's name."""
+_MODEL_CELLS = 10
+"""Most cells of a model's short name."""
 _ROLES = {
     NodeKind.USER: "$role-user",
     NodeKind.ASSISTANT: "$role-assistant",
@@ -67,6 +70,7 @@ class TreeMarks:
         running: nodes whose answer runs.
         residency: by leaf, as far as known.
         marked: nodes that are marked for comparison.
+        models: the short name of an answer's model, where the answers of the tree are by several.
     """
 
     head: str | None = None
@@ -75,6 +79,7 @@ class TreeMarks:
     running: Collection[str] = frozenset()
     residency: Mapping[str, Residency] = field(default_factory=dict)
     marked: Collection[str] = frozenset()
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def names_by_node(branches: Mapping[str, str]) -> dict[str, list[str]]:
@@ -83,6 +88,17 @@ def names_by_node(branches: Mapping[str, str]) -> dict[str, list[str]]:
     for name, node_id in branches.items():
         names.setdefault(node_id, []).append(name)
     return names
+
+
+def models_by_answer(tree: BranchTree) -> dict[str, str]:
+    """The short name of each answer's model; none if all answers that are not pruned are by one."""
+    models = {
+        node.id: node.model
+        for node in tree.nodes()
+        if node.kind is NodeKind.ASSISTANT and node.model is not None
+    }
+    short = short_names(frozenset(models.values()))
+    return {} if len(short) < 2 else {node_id: short[name] for node_id, name in models.items()}
 
 
 def build_tree_rows(
@@ -162,6 +178,9 @@ def build_tree_line(
         left.append(Span(f"{glyphs.bookmark} ", "$warning"))
     if node.label:
         left.append(Span(f"[{fit(safe_line(node.label), cells // 2)}] ", "$accent"))
+    if node.id in marks.models:
+        name = fit(safe_line(marks.models[node.id]), _MODEL_CELLS, glyphs.ellipsis)
+        left.append(Span(f"{name} ", "$accent"))
     right = _branch_end(node, marks, glyphs)
     if row.folded:
         right = (Span(f"+{row.folded} ", "$muted"), *right)

@@ -33,6 +33,7 @@ from app.tui.view.tree_lines import (
     build_tree_line,
     build_tree_rows,
     differences,
+    models_by_answer,
     names_by_node,
 )
 from app.tui.widgets.lines import Lines
@@ -66,6 +67,7 @@ class BranchTreeView(ScrollView, can_focus=True):
         """Where the texts of siblings differ, since the tree changed last."""
         self._built_for: object = None
         self._residency: dict[str, Residency] = {}
+        self._models: dict[str, str] = {}
         self._folded: set[str] = set()
         self._hoisted: str | None = None
         self._cursor: str | None = None
@@ -113,6 +115,7 @@ class BranchTreeView(ScrollView, can_focus=True):
             self._hoisted = None
         self._built_for = session.version
         self._starts = {}
+        self._models = models_by_answer(tree)
         self._rows = build_tree_rows(tree, self._glyphs, folded=self._folded, hoisted=self._hoisted)
         self._index = {row.node_id: at for at, row in enumerate(self._rows)}
         leaves = tree.leaves()
@@ -141,6 +144,7 @@ class BranchTreeView(ScrollView, can_focus=True):
             running=frozenset(self._session.answers.running),
             residency=self._residency,
             marked=self._compared.ids,
+            models=self._models,
         )
 
     def _nearest(self, node_id: str | None) -> str | None:

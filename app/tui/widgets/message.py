@@ -33,6 +33,7 @@ from app.tui.view.messages import (
     build_waiting,
 )
 from app.tui.view.spans import Line
+from app.tui.view.thought import is_thinking
 from app.tui.widgets.lines import Lines
 from app.tui.widgets.token_view import ShownTokens, TokenView
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView
@@ -52,6 +53,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     Args:
         rows_below: returns rows to show below a message that is not streamed.
         folded: returns the text of a user's message to show, and the rows of its attached files.
+        thought: returns the row of an answer's reasoning, empty without any, and whether the text is shown.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         *,
         rows_below: Callable[[NodeView], list[Line]] = lambda node: [],
         folded: Callable[[NodeView], tuple[str, list[Line]]] = lambda node: (node.text, []),
+        thought: Callable[[NodeView], tuple[Line, bool]] = lambda node: ((), False),
     ) -> None:
         super().__init__(classes=f"message -{node.kind.value}")
         self.node = node
@@ -69,6 +72,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         self._glyphs = glyphs
         self._rows_below = rows_below
         self._folded = folded
+        self._thought = thought
         self._marked = False
         generated = node.kind in (NodeKind.ASSISTANT, NodeKind.SUMMARY)
         self._body: _Body = "markdown" if generated else "typed"
@@ -91,6 +95,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     async def on_mount(self) -> None:
         """Show the text that the node already has."""
         self._show_head()
+        self.show_thought()
         if self._body == "markdown" and self.node.text:
             if self.node.status is NodeStatus.STREAMING:
                 await self.write(self.node.text)
@@ -152,6 +157,8 @@ class Message(UniformRows, LaidOutOnce, Vertical):
     def wait(self, node: NodeView) -> None:
         """The engine has the request: show its prompt's length until the first token."""
         self.node = node
+        self._show_head()  # the model is known
+        self.show_thought()
         self._show_mark()
 
     async def finish(self, node: NodeView) -> None:
@@ -162,6 +169,7 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             self.refold()
             return
         self._show_head()  # the model of a question that was sent while it was loading
+        self.show_thought()
         await self._append(self._stream.flush())
         self._fences.finish()
         await self._complete()
@@ -183,12 +191,34 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         head = build_head(self.node, self._glyphs, self._place, marked=self._marked)
         self.query_one(".message-head", Lines).show_lines([head])
 
+    def show_thought(self) -> None:
+        """Show the row of the answer's reasoning, and the reasoning if it is unfolded."""
+        line, shown = self._thought(self.node)
+        rows = self.query_children(".message-thought")
+        if not line and not rows:
+            return
+        if not rows:
+            bodies = self.query_children(".message-body")
+            if not bodies:  # not composed yet, or being removed
+                return
+            row = Lines(classes="message-thought")
+            text = Static("", classes="message-reasoning", markup=False)
+            text.display = False
+            self.mount(row, text, before=bodies.first())
+        else:
+            row = rows.first(Lines)
+            text = self.query_children(".message-reasoning").first(Static)
+        row.show_lines([line])
+        text.display = shown
+        if shown:
+            text.update(Content(safe_text(self.node.reasoning or "").strip()))
+
     def _show_mark(self) -> None:
         mark = build_mark(self.node, self._glyphs)
         awaits_text = (
             self.node.status is NodeStatus.STREAMING and self.node.kind is not NodeKind.TOOL
         )
-        if awaits_text and not self._source:
+        if awaits_text and not self._source and not is_thinking(self.node):
             mark = build_waiting(self.node, self._glyphs)
         widget = self.query_one(".message-mark", Lines)
         lines = [*([mark] if mark else []), *build_remarks(self.node, self._glyphs)]

@@ -52,6 +52,7 @@ class Transcript(Vertical):
         place_of: returns which of its siblings a node is.
         rows_below: returns rows to show below a message that has finished: its passages and citations.
         folded: returns the text of a user's message to show, and the rows of its attached files.
+        thought: returns the row of an answer's reasoning, and whether its text is shown.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Transcript(Vertical):
         place_of: Callable[[str], SiblingPlace] = lambda node_id: ONLY_CHILD,
         rows_below: Callable[[NodeView], list[Line]] = lambda node: [],
         folded: Callable[[NodeView], tuple[str, list[Line]]] = lambda node: (node.text, []),
+        thought: Callable[[NodeView], tuple[Line, bool]] = lambda node: ((), False),
         id: str | None = None,  # noqa: A002
     ) -> None:
         super().__init__(id=id)
@@ -68,6 +70,7 @@ class Transcript(Vertical):
         self._place_of = place_of
         self._rows_below = rows_below
         self._folded = folded
+        self._thought = thought
         self._path: tuple[NodeView, ...] = ()
         self._window = Window(0, 0, 0)
         self._selected: str | None = None
@@ -220,6 +223,7 @@ class Transcript(Vertical):
                     self._place_of(node_id),
                     rows_below=self._rows_below,
                     folded=self._folded,
+                    thought=self._thought,
                 )
                 (tail if seen_kept else head).append(message)
             if head:
@@ -229,6 +233,12 @@ class Transcript(Vertical):
         self._window = window
         self._mark_selected()
         self._show_edges()
+
+    def show_thought(self, node_id: str) -> None:
+        """Show or fold the reasoning of an answer."""
+        for message in self.messages:
+            if message.node.id == node_id:
+                message.show_thought()
 
     def refold(self, node_id: str) -> None:
         """Show or hide the texts of the files that are attached to a message."""

@@ -17,7 +17,7 @@ _INDEXES = {
 }
 """Columns that refer to nodes. Each deletion of a node looks for references to it; without an index that
 would read the whole table once per node. Nothing else needs these indexes, so they are not kept."""
-_PARTS = ("oplog", "checkout", "head", "draft", "source", "node_image", "command")
+_PARTS = ("oplog", "checkout", "head", "draft", "source", "chosen_model", "node_image", "command")
 
 
 def erase(connection: sqlite3.Connection, tree_ids: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from engine.files.sql_script import schema_version, statements_of
 
 _SCRIPTS = (
     "schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql", "schema_6.sql",
-    "schema_7.sql",
+    "schema_7.sql", "schema_8.sql",
 )  # fmt: skip
 
 

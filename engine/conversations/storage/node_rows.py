@@ -26,7 +26,7 @@ def row_from_node(node: Node, writer: str | None) -> tuple[Any, ...]:
     values = {name: getattr(node, name) for name in NODE_COLUMNS}
     values["kind"], values["status"] = node.kind.value, node.status.value
     values["text"] = storable(node.text)
-    for name in ("context", "passages", "citations", "checked_text", "calls"):
+    for name in ("context", "passages", "citations", "checked_text", "calls", "reasoning"):
         values[name] = None if values[name] is None else storable(values[name])
     values["token_ids"] = None if node.token_ids is None else pack_ids(node.token_ids)
     values["logprobs"] = pack_logprobs(node.logprobs) if node.logprobs else None

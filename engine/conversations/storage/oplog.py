@@ -131,6 +131,17 @@ def _apply(
             (tree_id, key),
             None if change.value is None else (change.value,),
         )
+    elif change.target == "model":
+        old = connection.execute(
+            "SELECT name FROM chosen_model WHERE tree_id = ? AND node_id = ?", (tree_id, key)
+        ).fetchone()
+        _set_pointer(
+            connection,
+            "DELETE FROM chosen_model WHERE tree_id = ? AND node_id = ?",
+            "INSERT INTO chosen_model (tree_id, node_id, name) VALUES (?, ?, ?)",
+            (tree_id, key),
+            None if change.value is None else (change.value,),
+        )
     else:
         old = _set_flag(connection, tree_id, change)
     return Assignment(change.target, key, old[0] if old else None)

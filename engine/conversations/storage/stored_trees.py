@@ -85,7 +85,12 @@ class StoredTrees:
         sources = self._reads.execute(
             "SELECT node_id, names FROM source WHERE tree_id = ?", (tree_id,)
         )
-        return BranchTree(map(view_from_row, nodes), dict(checkout), dict(heads), dict(sources))
+        models = self._reads.execute(
+            "SELECT node_id, name FROM chosen_model WHERE tree_id = ?", (tree_id,)
+        )
+        return BranchTree(
+            map(view_from_row, nodes), dict(checkout), dict(heads), dict(sources), dict(models)
+        )
 
     def contents(self, tree_id: str) -> TreeContents | None:
         """A tree with all its nodes and pointers; None if it does not exist."""

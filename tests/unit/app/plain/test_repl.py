@@ -22,6 +22,7 @@ from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
 from engine.runtime.model_change import CHANGE_DRAIN_S
+from engine.text.reasoning_markers import ReasoningMarkers
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.fake_sources import FakeSources, Report, passage
 from tests.fakes.image_parser import AnyText, ImageParser
@@ -116,6 +117,13 @@ def test_typed_it_says_who_speaks(chat):
 def test_typed_it_says_why_an_answer_is_incomplete(chat):
     chat.client.replies = [("so f", FinishReason.LENGTH)]
     assert "so f\n(context full)\n" in chat("hello", typed=True)
+
+
+def test_reasoning_is_left_out_and_typed_it_says_that_there_is_some(chat):
+    chat.client.markers = ReasoningMarkers("<think>", "</think>")
+    chat.client.replies = [("<think>Hm.</think>Yes.", FinishReason.STOP)] * 2
+    assert chat("why") == "Yes.\n"
+    assert "Pravāha: (thinking) Yes.\n" in chat("why", typed=True)
 
 
 def test_escapes_of_a_model_never_reach_the_terminal(chat):

@@ -8,6 +8,7 @@ from app.runtime.opening import (
     engine_config,
     find_model,
     open_client,
+    open_screen_client,
     open_session,
     wait_loaded,
 )
@@ -17,6 +18,8 @@ from engine.api.errors import EngineUnavailable, ModelError, ModelNotFound
 from engine.api.snapshot import EngineState
 from engine.models.store import ModelStore
 from tests.fakes.chat_toys import ToyClient
+from tests.fakes.tiny_gguf import write_tiny_gguf
+from tests.server.byte_engine import wait_until
 
 
 def test_a_flag_stands_above_the_kernels_own_variable(demo_model, monkeypatch):
@@ -70,6 +73,45 @@ def test_a_screen_opens_without_a_model_and_can_load_one(tmp_path, demo_model):
             wait_loaded(opened.client)
         opened.client.load_model("demo")
         assert wait_loaded(opened.client).model.name == "demo"
+
+
+def test_a_screen_of_several_models_opens_them_all_and_follows_the_branch(tmp_path):
+    one, other = tmp_path / "one.gguf", tmp_path / "other.gguf"
+    write_tiny_gguf(one)
+    write_tiny_gguf(other)
+    settings = Settings(
+        model=str(one), further_models=(str(other),), cache_dir=tmp_path, data_dir=tmp_path / "data",
+        kv_cache=16 * MIB, ctx=64,
+    )  # fmt: skip
+    with open_screen_client(settings) as opened:
+        assert opened.models.primary == "one"
+        assert opened.client.snapshot().state is EngineState.UNLOADED
+        opened.start()
+        for name in ("one", "other"):
+            wait_until(lambda name=name: not opened.models.awaits(name))
+        with open_session(settings, opened.client, resume=False, models=opened.models) as session:
+            assert opened.client.snapshot().model.name == "one"
+            session.model.choose("other")
+            assert opened.client.snapshot().model.name == "other"
+
+
+def test_a_screen_of_one_model_has_one_engine(tmp_path):
+    with open_screen_client(Settings(model="nowhere", cache_dir=tmp_path)) as opened:
+        assert opened.models is None
+        assert opened.served is None
+
+
+def test_several_models_need_to_be_there(tmp_path):
+    settings = Settings(model="nowhere", further_models=("neither",), cache_dir=tmp_path)
+    with pytest.raises(ModelNotFound, match="nowhere"), open_screen_client(settings):
+        pass
+
+
+def test_a_server_that_does_not_answer_is_attached_to_as_one_of_one_model(tmp_path):
+    settings = Settings(attach="http://127.0.0.1:9", cache_dir=tmp_path)
+    with open_screen_client(settings) as opened:
+        assert opened.models is None
+        assert opened.engine is None
 
 
 def test_a_session_is_saved_and_its_store_closed_even_after_an_error(tmp_path):

@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import pytest
 
+from engine.conversations.assignment import Assignment
 from engine.conversations.errors import StoreError
 from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeKind
@@ -26,6 +27,15 @@ OLD_NODE = (
         ("schema.sql", "schema_2.sql", "schema_3.sql"),
         ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql"),
         ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql"),
+        (
+            "schema.sql",
+            "schema_2.sql",
+            "schema_3.sql",
+            "schema_4.sql",
+            "schema_5.sql",
+            "schema_6.sql",
+            "schema_7.sql",
+        ),
     ],
 )
 def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scripts):
@@ -50,10 +60,13 @@ def test_a_database_of_an_older_version_is_migrated_with_its_messages(file, scri
     store.nodes.add([new], name="send")
     store.writes.flush()
     assert store.nodes.get("b").drafted == (False, True, True)
+    store.operations.assign("t", "choose a model", [Assignment("model", "b", "other")])
+    store.writes.flush()
+    assert store.trees.branch_tree("t").chosen_model("b") == "other"
     assert [one.id for one in store.searches.trees("hi")] == ["t"]
     store.check_integrity()
     store.close()
-    assert execute(file, "PRAGMA user_version") == [(7,)]
+    assert execute(file, "PRAGMA user_version") == [(8,)]
 
 
 def test_a_database_of_a_newer_version_is_refused_unchanged(file):
