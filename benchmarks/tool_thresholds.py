@@ -5,10 +5,12 @@
 `CallDecider` is asked about the first cases of BFCL's sets (`benchmarks/tool_calls.py`) and about the turns
 of `data/tool_turns.jsonl`, which have greetings, questions and agents' tasks with one to six tools:
 
-* `fits`, one tool: 3 of 100 calls of `simple_python` are missed. Slope: that of thresholds that divide the
-  turns with a call from those without, where several tools are offered.
-* `several`, one tool: the fewest errors in `simple_python` and `parallel`. Slope: 3 of 100 of `multiple`,
-  which need one call, get more.
+* `fits`, one tool: 3 of 100 calls of `simple_python` are missed. Slope: the one that divides the turns with
+  several tools into those with a call and those without with the fewest errors. `--heads` adds the turns of
+  a result of `agent_decisions.py`, which have more tools.
+* `several`, one tool: 2.5 standard deviations above the mean of `simple_python`, which needs one call. The
+  fewest errors in 50 cases of `simple_python` and `parallel` lie lower, and give 6 of 100 others a call too
+  many. Slope: the same of `multiple`, which needs one call too.
 * `again`, one tool: after the first of several calls, whose result says that it is done, 1 of 10 further
   calls is missed. The slope is that of `fits`.
 
@@ -24,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from statistics import mean
+from statistics import mean, pstdev
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -45,6 +47,7 @@ from engine.text.tool_messages import template_tools
 TURNS = Path(__file__).parent / "data" / "tool_turns.jsonl"
 MISSED = 0.03
 MISSED_AGAIN = 0.1
+DEVIATIONS = 2.5
 BATCH = 8
 UNSET = CallThresholds(Threshold(0.0), Threshold(0.0), Threshold(0.0))
 Rows = list[list[float]]
@@ -126,27 +129,31 @@ class Asked:
     def records(self, turns: Sequence[Turn]) -> list[Record]:
         """What is kept of each turn."""
         submitted = [self._submit(one) for one in turns]
+        outputs = [[handle.wait_result(900) for handle in handles] for handles in submitted]
         return [
             {
                 "group": turn.group,
                 "tools": len(turn.tools),
                 "calls": turn.calls,
                 "follows_result": turn.follows_result,
-                "rows": [
-                    [round(one, 4) for one in handle.wait_result(600).token_id_logprobs[0]]
-                    for handle in handles
-                ],
+                "rows": [[round(one, 4) for one in row.token_id_logprobs[0]] for row in rows],
             }
-            for turn, handles in zip(turns, submitted, strict=True)
+            for turn, rows in zip(turns, outputs, strict=True)
         ]
 
-    def _submit(self, turn: Turn) -> list[Any]:
+    def prompt_tokens(self, turn: Turn) -> int:
+        """The number of tokens of a turn's prompt."""
+        return len(self._prompt(turn))
+
+    def _prompt(self, turn: Turn) -> list[int]:
         tools = [
             Tool(one["name"], one.get("description", ""), one["parameters"]) for one in turn.tools
         ]
-        prompt = self._engine.tokenizer.encode_chat(turn.messages, tools=template_tools(tools))
-        names = [tool.name for tool in tools]
-        rows = self._decider.rows(prompt, names, follows_result=turn.follows_result)
+        return self._engine.tokenizer.encode_chat(turn.messages, tools=template_tools(tools))
+
+    def _submit(self, turn: Turn) -> list[Any]:
+        names = [one["name"] for one in turn.tools]
+        rows = self._decider.rows(self._prompt(turn), names, follows_result=turn.follows_result)
         return [self._engine.submit(Request(ids, sampling)) for ids, sampling in rows]
 
 
@@ -154,6 +161,12 @@ def quantile(values: Iterable[float], share: float) -> float:
     """The value below which a share of the values lies."""
     ordered = sorted(values)
     return ordered[int(share * len(ordered))]
+
+
+def far_above(values: Iterable[float]) -> float:
+    """The value that lies `DEVIATIONS` standard deviations above the mean."""
+    values = list(values)
+    return mean(values) + DEVIATIONS * pstdev(values)
 
 
 def fewest_errors(below: Sequence[float], above: Sequence[float]) -> float:
@@ -169,42 +182,38 @@ def fewest_errors(below: Sequence[float], above: Sequence[float]) -> float:
     return mean(min(gaps, key=price))
 
 
-def slope(one: float, wanted: float, tools: float) -> float:
-    """The slope with which a threshold is `wanted` at a number of tools."""
-    return (wanted - one) / math.log(tools)
+def slope(low: float, high: float, tools: float) -> float:
+    """The slope that leads from one tool to a number of them, `low` to `high`."""
+    return (high - low) / math.log(tools)
 
 
 def thresholds(records: Iterable[Record]) -> dict[str, list[float]]:
     """The thresholds, each with one tool and as a slope."""
     records = list(records)
     scores = {
-        name: [CallDecider.evidence(one["rows"]) for one in records if one["group"] == name]
+        name: [
+            CallDecider.evidence(one["rows"], one["tools"])
+            for one in records
+            if one["group"] == name
+        ]
         for name in SETS
     }
     fits = quantile((one.fits for one in scores["simple_python"]), MISSED)
-    asks = [
-        one
-        for one in records
-        if one["group"] == "turns" and one["tools"] > 1 and not one["follows_result"]
-    ]
-    slopes = []
-    for count in sorted({one["tools"] for one in asks}):
-        groups: dict[bool, list[float]] = {True: [], False: []}
-        for one in asks:
-            if one["tools"] == count:
-                groups[one["calls"] > 0].append(CallDecider.evidence(one["rows"]).fits)
-        slopes.append(slope(fits, fewest_errors(groups[False], groups[True]), count))
-    several = fewest_errors(
-        [one.several for one in scores["simple_python"]],
-        [one.several for one in scores["parallel"]],
-    )
+    # A turn is decided on a call from this slope on.
+    slopes: dict[bool, list[float]] = {True: [], False: []}
+    for one in records:
+        if one["group"] == "turns" and one["tools"] > 1 and not one["follows_result"]:
+            score = CallDecider.evidence(one["rows"], one["tools"]).fits
+            slopes[one["calls"] > 0].append(slope(score, fits, one["tools"]))
+    falling = -fewest_errors(slopes[True], slopes[False])
+    several = far_above(one.several for one in scores["simple_python"])
     tools = mean(one["tools"] for one in records if one["group"] == "multiple")
-    most = quantile((one.several for one in scores["multiple"]), 1 - MISSED)
+    most = far_above(one.several for one in scores["multiple"])
     again = [CallDecider.again(one["rows"]) for one in records if one["group"] == "again"]
     found = {
-        "fits": (fits, mean(slopes)),
+        "fits": (fits, falling),
         "several": (several, max(0.0, slope(several, most, tools))),
-        "again": (quantile(again, MISSED_AGAIN), mean(slopes)),
+        "again": (quantile(again, MISSED_AGAIN), falling),
     }
     # Rounded down: the score at which a threshold lies reaches it.
     return {
@@ -224,9 +233,20 @@ def rightly_decided(
         if one["follows_result"]:
             is_right = (CallDecider.again(one["rows"]) >= chosen.again.of(tools)) == (calls > 0)
         else:
-            is_right = CallDecider.evidence(one["rows"]).calls(chosen, tools) == calls
+            is_right = CallDecider.evidence(one["rows"], one["tools"]).calls(chosen, tools) == calls
         groups.setdefault(one["group"], []).append(is_right)
     return {name: f"{sum(right)} of {len(right)}" for name, right in groups.items()}
+
+
+def head_record(turn: Mapping[str, Any], tools: int) -> Record:
+    """What `agent_decisions.py` has kept of a turn."""
+    return {
+        "group": "turns",
+        "tools": tools,
+        "calls": turn["calls"],
+        "follows_result": len(turn["rows"]) == 1,
+        "rows": turn["rows"],
+    }
 
 
 def add_to(file: Path, key: str, entry: Mapping[str, Any]) -> None:
@@ -260,6 +280,8 @@ def measure(options: argparse.Namespace) -> None:
     finally:
         engine.shutdown()
     records = [kept[one.id] for one in turns]
+    for head in json.loads(options.heads.read_text())["heads"].values() if options.heads else ():
+        records += [head_record(one, head["tools"]) for one in head["turns"].values()]
     if not records[0]["rows"]:
         sys.exit("This model cannot be asked: its vocabulary has no digits of one token.")
     measured = thresholds(records)
@@ -278,6 +300,7 @@ def main() -> None:
     )
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=50, help="of each set of BFCL")
+    parser.add_argument("--heads", type=Path, help="a result of agent_decisions.py")
     parser.add_argument("--json", type=Path, help="keeps the probabilities, and goes on from them")
     parser.add_argument(
         "--write",

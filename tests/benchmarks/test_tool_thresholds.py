@@ -9,6 +9,7 @@ from benchmarks.tool_calls import SETS
 from benchmarks.tool_thresholds import (
     add_to,
     after_first_call,
+    far_above,
     fewest_errors,
     quantile,
     rightly_decided,
@@ -58,9 +59,10 @@ def after(group, calls, chance, tools=1):
 
 
 ONE, TWO, NONE = {0: 0.1, 1: 0.8, 2: 0.1}, {0: 0.1, 1: 0.2, 2: 0.7}, {0: 0.9, 1: 0.1}
+SURELY_ONE = {0: 0.1, 1: 0.86, 2: 0.04}
 RECORDS = [
-    *[record("simple_python", 1, ONE)] * 20,
-    *[record("multiple", 1, ONE, tools=3)] * 20,
+    *[record("simple_python", 1, ONE), record("simple_python", 1, SURELY_ONE)] * 10,
+    *[record("multiple", 1, ONE, tools=3), record("multiple", 1, SURELY_ONE, tools=3)] * 10,
     *[record("irrelevance", 0, NONE, name=0.2)] * 20,
     *[record("parallel", 2, TWO)] * 20,
     *[after("again", 1, chance) for chance in (0.2, *[0.9] * 19)],
@@ -102,6 +104,7 @@ def test_after_the_first_call_the_others_are_wanted():
 
 def test_quantiles_and_divisions():
     assert quantile([3.0, 1.0, 2.0, 4.0], 0.25) == 2.0
+    assert far_above([1.0, 3.0]) == pytest.approx(2.0 + 2.5)
     assert fewest_errors([1.0, 2.0], [3.0, 4.0]) == 2.5
     assert fewest_errors([1.0, 3.5], [3.0, 7.0]) == 5.25  # one error, as at 2, amid a wider gap
     assert fewest_errors([1.0], [1.0]) == 1.0

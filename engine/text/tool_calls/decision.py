@@ -10,7 +10,8 @@ they share:
   p / (1 - p), where p is the probability that a declared name begins there: models invent a name when no tool
   fits, and hesitate when one nearly does.
 
-A tool is called if the sum reaches the model's threshold. With more than one call likely enough, their number
+With many tools, the name counts more and the question less. A tool is called if the sum reaches the model's
+threshold. With more than one call likely enough, their number
 is the likeliest one. After a tool's result one row is computed: whether the answer begins like a call.
 
 An answer that calls none is asked for by a further turn of the user as well: with tools in the prompt, small
@@ -42,6 +43,9 @@ NO_FURTHER_CALL = "Answer my question now in words. If the results above do not 
 call is needed" was repeated as the answer, one without the second sentence made up what was not there."""
 _LEAST_NAME_LOGPROB = -2.0
 """A name counts no more than this against a call: tools of agents overlap."""
+_TOOLS_WEIGHT = 0.4
+"""What the logarithm of the number of tools adds to the weight of the name, and divides that of the question:
+behind the thousands of tokens of an agent's head only the name tells tasks from questions."""
 _ODDS_WEIGHT = 0.05
 _LEAST_CHANCE = 1e-4
 """Of another name, so that its odds are finite."""
@@ -167,17 +171,23 @@ class CallDecider:
         if follows_result:
             score, threshold = self.again(rows), self._thresholds.again.of(tools)
             return CallDecision("free" if score >= threshold else "text", 1, score, threshold)
-        found, threshold = self.evidence(rows), self._thresholds.fits.of(tools)
+        found, threshold = self.evidence(rows, tools), self._thresholds.fits.of(tools)
         calls = found.calls(self._thresholds, tools, must_call=must_call, parallel=parallel)
         return CallDecision("call" if calls else "text", calls, found.fits, threshold)
 
     @staticmethod
-    def evidence(rows: Sequence[Sequence[float]]) -> CallEvidence:
-        """The scores of the question and the name, from the log-probabilities of each row's tokens."""
+    def evidence(rows: Sequence[Sequence[float]], tools: int) -> CallEvidence:
+        """The scores of the question and the name.
+
+        Args:
+            rows: the log-probabilities of each row's tokens.
+            tools: number of tools that may be called.
+        """
         counts = [math.exp(one) for one in rows[0]]
-        fits = -math.log(max(counts[0] / (sum(counts) or 1.0), 1e-9))
+        weight = 1 + _TOOLS_WEIGHT * math.log(max(1, tools))
+        fits = -math.log(max(counts[0] / (sum(counts) or 1.0), 1e-9)) / weight
         if len(rows) > 1:
-            fits += _name_score(_log_sum(rows[1]))
+            fits += _name_score(_log_sum(rows[1]), weight)
         number = max(
             range(2, MAX_CALLS + 1),
             key=lambda one: counts[one] * _NUMBER_WEIGHTS.get(one, _LARGE_NUMBER_WEIGHT),
@@ -238,10 +248,10 @@ def _row(prompt: Sequence[int], token_ids: Sequence[int]) -> Row:
     return tuple(prompt), sampling
 
 
-def _name_score(logprob: float) -> float:
+def _name_score(logprob: float, weight: float) -> float:
     other = max(0.0, 1 - math.exp(logprob))
     odds = logprob - math.log(other + _LEAST_CHANCE)
-    return max(_LEAST_NAME_LOGPROB, logprob) + _ODDS_WEIGHT * odds
+    return weight * max(_LEAST_NAME_LOGPROB, logprob) + _ODDS_WEIGHT * odds
 
 
 def _log_sum(logprobs: Iterable[float]) -> float:

@@ -98,6 +98,17 @@ def test_with_many_tools_less_evidence_is_needed(decider):
     assert decide(decider, doubtful, tools=10).kind == "call"
 
 
+def test_with_many_tools_the_name_counts_more_and_the_question_less(decider):
+    asked, unasked = counts(n0=0.1, n1=0.9), counts(n0=0.6, n1=0.4)
+
+    def fits(question, name, tools):
+        return decide(decider, question, output(math.log(name)), tools=tools).score
+
+    for tools, by_name in ((1, False), (12, True)):
+        # A doubtful name after a sure answer, against a sure name after a doubtful answer.
+        assert (fits(unasked, 0.9, tools) > fits(asked, 0.3, tools)) is by_name
+
+
 def test_several_calls_are_as_many_as_is_likeliest(decider):
     three = counts(n0=0.05, n1=0.2, n2=0.25, n3=0.4)
     assert decide(decider, three).calls == 3
