@@ -22,6 +22,7 @@ from app.server.middleware.envelope import Envelope
 from app.server.middleware.hosts import LoopbackHosts
 from app.server.middleware.model_waits import ModelWaits
 from app.server.middleware.plain_path import PlainPath
+from app.server.openapi.documentation import Documentation
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
 from app.server.responses.store import ResponseStore
@@ -32,6 +33,7 @@ from app.server.routes import (
     chat,
     completions,
     conversations,
+    documentation,
     embeddings,
     files,
     fork,
@@ -66,6 +68,7 @@ from engine.runtime.served_models import ServedModels
 _ROUTERS = (
     agents.router,
     root.router,
+    documentation.router,
     chat.router,
     messages.router,
     responses.router,
@@ -157,6 +160,9 @@ def create_app(
     )
     app.state.server = context
     app.state.mcp = McpEndpoint(app, context.config)
+    app.state.documentation = Documentation(
+        _all_routes(), needs_key=context.config.api_key is not None
+    )
     _allow_head()
     for router in _ROUTERS:
         app.include_router(router)

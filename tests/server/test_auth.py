@@ -35,9 +35,9 @@ def test_every_route_declares_a_scope():
         assert scope_of(route) in get_args(RouteScope), route.path
 
 
-def test_only_the_probes_are_public():
+def test_only_the_probes_and_the_documentation_are_public():
     public = {route.path for route in routes() if scope_of(route) == "public"}
-    assert public == {"/", "/health", "/ready"}
+    assert public == {"/", "/health", "/ready", "/docs", "/openapi.json"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from starlette.responses import Response
 from app.server.calls.model import unknown_model
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.models import ModelList, ModelObject
 from app.server.wire.codex_models import codex_model
+from app.server.wire.described import answers
 from app.server.wire.json_response import json_response
 from engine.api.snapshot import EngineState
 from engine.runtime.served_model import ServedModel
@@ -23,6 +25,7 @@ router = APIRouter()
 
 @router.get("/v1/models")
 @requires("infer")
+@answers(ModelList)
 async def list_models(request: Request, client_version: str | None = None) -> Response:
     """The served models and, if it is installed, the embedding model; for Codex in its own form, too."""
     context = server_context(request)
@@ -38,6 +41,7 @@ async def list_models(request: Request, client_version: str | None = None) -> Re
 
 @router.get("/v1/models/{name:path}")
 @requires("infer")
+@answers(ModelObject)
 async def get_model(name: str, request: Request) -> Response:
     """One model by its name or an alias."""
     context = server_context(request)

@@ -26,7 +26,16 @@ from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.base import Deleted, PageAnswer
+from app.server.wire.answers.responses import (
+    CompactedResponse,
+    ResponseEvent,
+    ResponseInputTokens,
+    ResponseItem,
+    ResponseObject,
+)
 from app.server.wire.compaction import compaction_item
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.json_body import JsonRoute
@@ -44,6 +53,7 @@ ResponsePath = Annotated[str, Path(max_length=128)]
 
 @router.post("/v1/responses")
 @requires("infer")
+@answers(ResponseObject, events=ResponseEvent)
 async def create_response(body: ResponseRequest, request: Request) -> Response:
     """Answer, streamed or whole, or in the background."""
     context = server_context(request)
@@ -88,6 +98,7 @@ async def _in_background(
 
 @router.post("/v1/responses/input_tokens")
 @requires("infer")
+@answers(ResponseInputTokens)
 async def count_input_tokens(body: InputTokensRequest, request: Request) -> Response:
     """How many tokens the prompt of a response would have; nothing is generated."""
     context = server_context(request)
@@ -104,6 +115,7 @@ async def count_input_tokens(body: InputTokensRequest, request: Request) -> Resp
 
 @router.post("/v1/responses/compact")
 @requires("infer")
+@answers(CompactedResponse)
 async def compact_response(body: CompactRequest, request: Request) -> Response:
     """An item that stands for a conversation: its summary, which the client sends in its place."""
     context = server_context(request)
@@ -126,6 +138,7 @@ async def compact_response(body: CompactRequest, request: Request) -> Response:
 
 @router.get("/v1/responses/{response_id}")
 @requires("infer")
+@answers(ResponseObject, events=ResponseEvent)
 async def retrieve_response(
     response_id: ResponsePath,
     request: Request,
@@ -168,6 +181,7 @@ async def _present(context: ServerContext, response_id: str) -> dict[str, Any]:
 
 @router.delete("/v1/responses/{response_id}")
 @requires("infer")
+@answers(Deleted)
 async def delete_response(response_id: ResponsePath, request: Request) -> Response:
     """Delete a response; one that runs is ended."""
     context = server_context(request)
@@ -177,6 +191,7 @@ async def delete_response(response_id: ResponsePath, request: Request) -> Respon
 
 
 @requires("infer")
+@answers(ResponseObject)
 async def cancel_response(response_id: ResponsePath, request: Request) -> Response:
     """End a response in the background; one that has ended stays as it is."""
     refuse_other_sites(request)
@@ -204,6 +219,7 @@ router.add_api_route(
 
 @router.get("/v1/responses/{response_id}/input_items")
 @requires("infer")
+@answers(PageAnswer[ResponseItem])
 async def list_input_items(
     response_id: ResponsePath,
     request: Request,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from agents.tool_loop.values import DEFAULT_ROUNDS, MAX_ROUNDS
 from app.server.wire.body import Body, DefaultedBody
@@ -42,9 +42,13 @@ class FunctionBody(Body):
     keeps_unknown: ClassVar[bool] = True
 
     name: Annotated[str, AfterValidator(_function_name)]
+    """Name of the function."""
     description: str | None = None
+    """What it does; the model reads it."""
     parameters: Annotated[dict[str, Any] | None, AfterValidator(_flat_parameters)] = None
+    """JSON schema of its arguments."""
     strict: bool | None = None
+    """The arguments must match the schema."""
 
     @property
     def tool(self) -> Tool:
@@ -58,7 +62,9 @@ class ToolBody(Body):
     keeps_unknown: ClassVar[bool] = True
 
     type: Annotated[str, Field(min_length=1, max_length=64)]
+    """`function`; tools of other types are skipped."""
     function: FunctionBody | None = None
+    """The function."""
 
     @model_validator(mode="before")
     @classmethod
@@ -171,7 +177,35 @@ def _named(function: Any) -> str:
     return name
 
 
-ToolChoiceField = Annotated[Any, BeforeValidator(_tool_choice)]
+class ChosenFunction(BaseModel):
+    """The function of a choice."""
+
+    name: str
+
+
+class ToolOfChoice(BaseModel):
+    """A function that must be called; in the flat form its `name` is a member of the choice itself."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class AllowedTools(BaseModel):
+    """Functions of which some may, or must, be called."""
+
+    mode: Literal["auto", "required", "none"]
+    tools: list[ToolOfChoice]
+
+
+class AllowedToolsChoice(BaseModel):
+    """A choice among some of the tools."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
+
+
+_Choices = Literal["auto", "none", "required", "any"] | ToolOfChoice | AllowedToolsChoice | None
+ToolChoiceField = Annotated[Any, BeforeValidator(_tool_choice, json_schema_input_type=_Choices)]
 """A `ToolChoice`."""
 
 
@@ -186,7 +220,10 @@ def _function_choice(value: Any) -> Any:
     raise ValueError("must be 'auto', 'none', or a function as {'name': …}")
 
 
-FunctionChoiceField = Annotated[Any, BeforeValidator(_function_choice)]
+_OldChoices = Literal["auto", "none"] | ChosenFunction | None
+FunctionChoiceField = Annotated[
+    Any, BeforeValidator(_function_choice, json_schema_input_type=_OldChoices)
+]
 """OpenAI's old field `function_call`, as a `ToolChoice`."""
 
 
@@ -197,6 +234,10 @@ class ToolLoopBody(DefaultedBody):
     """Tools that the server calls itself before it answers (`docs/tools.md`)."""
 
     tools: Annotated[list[_LoopName], Field(max_length=64)] | None = None
+    """Names of built-in tools; all without it."""
     mcp_servers: Annotated[list[_LoopName], Field(max_length=16)] = Field(default_factory=list)
+    """Names of configured MCP servers."""
     max_rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = DEFAULT_ROUNDS
+    """Most rounds of calls before the answer."""
     mode: Literal["auto", "ask", "deny"] = "deny"
+    """Of calls with side effects: offer none, ask for approval, or do not ask."""
