@@ -161,7 +161,7 @@ def create_app(
     app.state.server = context
     app.state.mcp = McpEndpoint(app, context.config)
     app.state.documentation = Documentation(
-        _all_routes(), needs_key=context.config.api_key is not None
+        all_routes(), needs_key=context.config.api_key is not None
     )
     _allow_head()
     for router in _ROUTERS:
@@ -196,7 +196,7 @@ def _middleware(context: ServerContext) -> list[Middleware]:
     if config.on_loopback:
         layers.append(Middleware(LoopbackHosts, also=config.allowed_hosts))
     if config.api_key is not None:
-        public = public_paths(_all_routes())
+        public = public_paths(all_routes())
         layers.append(Middleware(ApiKeyAuth, api_key=config.api_key, public=public))
     layers.append(
         Middleware(
@@ -219,12 +219,13 @@ def _is_upload(path: str) -> bool:
 
 def _allow_head() -> None:
     """Let every GET route answer HEAD, which FastAPI does not; uvicorn leaves the body out."""
-    for route in _all_routes():
+    for route in all_routes():
         if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
             route.methods.add("HEAD")
 
 
-def _all_routes() -> list[BaseRoute]:
+def all_routes() -> list[BaseRoute]:
+    """The routes of every application."""
     return [route for router in _ROUTERS for route in router.routes]
 
 

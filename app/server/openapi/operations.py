@@ -29,7 +29,7 @@ class Operation:
         scope: that its caller needs.
         body: that it reads, if it reads one.
         answer: that it gives.
-        error: class of its errors.
+        error: type of its errors.
         summary: one line.
         description: the rest of what its endpoint says; may be empty.
         group: name of the module of its endpoint.
@@ -42,7 +42,7 @@ class Operation:
     scope: RouteScope
     body: BodyForm | None
     answer: AnswerForm
-    error: type
+    error: Any
     summary: str
     description: str
     group: str
@@ -94,7 +94,7 @@ def _operation(method: str, route: APIRoute, *, is_only: bool) -> Operation:
         scope=scope,
         body=_body(route),
         answer=answer,
-        error=_error(route.path_format),
+        error=answer.error or _error(route.path_format),
         summary=summary.strip(),
         description=description.strip(),
         group=endpoint.__module__.rpartition(".")[2],

@@ -13,7 +13,11 @@ _LIMITS = (
 )
 _MANY = 2**31 - 1
 """Limits from here on only keep numbers within a machine's integers."""
-_LENGTHS = (("maxLength", "characters"), ("maxItems", "items"), ("maxProperties", "members"))
+_LENGTHS = {
+    "string": ("maxLength", "characters"),
+    "array": ("maxItems", "items"),
+    "object": ("maxProperties", "members"),
+}
 
 
 def type_text(schema: Mapping[str, Any]) -> str:
@@ -30,13 +34,8 @@ def type_text(schema: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(texts)) or "null"
     kind = schema.get("type", "any value")
     if kind == "array":
-        return _with_limits(f"list of {_several(schema.get('items', {}))}", schema)
-    return _with_limits(str(kind), schema)
-
-
-def may_be_null(schema: Mapping[str, Any]) -> bool:
-    """Whether null is one of the values."""
-    return schema.get("type") == "null" or any(map(may_be_null, schema.get("anyOf", ())))
+        return f"list of {_several(schema.get('items', {}))}{_length(schema)}"
+    return f"{kind}{_numbers(schema)}{_length(schema)}"
 
 
 def _several(items: Mapping[str, Any]) -> str:
@@ -50,12 +49,19 @@ def _value(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _with_limits(text: str, schema: Mapping[str, Any]) -> str:
-    numbers = [
-        f"{sign} {schema[name]:g}"
+def _numbers(schema: Mapping[str, Any]) -> str:
+    limits = [
+        f"{sign} {_number(schema[name])}"
         for name, sign in _LIMITS
         if name in schema and abs(schema[name]) < _MANY
     ]
-    lengths = [f"at most {schema[name]:,} {what}" for name, what in _LENGTHS if name in schema]
-    limits = ", ".join([" and ".join(numbers), *lengths]).strip(", ")
-    return f"{text} {limits}" if numbers else f"{text} ({limits})" if limits else text
+    return f" {' and '.join(limits)}" if limits else ""
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
+
+
+def _length(schema: Mapping[str, Any]) -> str:
+    name, what = _LENGTHS.get(schema.get("type", ""), ("", ""))
+    return f" (at most {schema[name]:,} {what})" if name in schema else ""

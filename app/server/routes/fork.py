@@ -80,7 +80,8 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
         vocab_size=vocab_size,
         defaults=GenerationDefaults(),  # what a fork leaves out is its parent's
     )
-    given = {name for name in body.model_fields_set if getattr(body, name) is not None}
+    declared = body.model_fields_set & set(type(body).model_fields)
+    given = {name for name in declared if getattr(body, name) is not None}
     names = {_ENGINE_NAMES.get(name, name) for name in given}
     if given & GRAMMAR_FIELDS:
         names.add("grammar")

@@ -6,16 +6,25 @@ from starlette.types import Receive, Scope, Send
 
 from app.server.mcp.endpoint import McpEndpoint
 from app.server.middleware.auth import requires
+from app.server.wire.answers.errors import ErrorAnswer
 from app.server.wire.answers.mcp import JsonRpcRequest, JsonRpcResponse
 from app.server.wire.described import answers, reads
 
 router = APIRouter()
 
+_ERRORS = JsonRpcResponse | ErrorAnswer
+"""Those of the protocol, and those of the server before it."""
+
 
 @router.post("/mcp")
 @requires("agents")
 @reads(JsonRpcRequest)
-@answers(JsonRpcResponse, events=JsonRpcResponse, also={202: "A notification was taken."})
+@answers(
+    JsonRpcResponse,
+    events=JsonRpcResponse,
+    also={202: "A notification was taken."},
+    error=_ERRORS,
+)
 async def post_message(request: Request) -> Response:
     """One message of the protocol."""
     return _Served(request.app.state.mcp)
@@ -23,7 +32,7 @@ async def post_message(request: Request) -> Response:
 
 @router.delete("/mcp")
 @requires("agents")
-@answers(None)
+@answers(None, error=_ERRORS)
 async def end_session(request: Request) -> Response:
     """End a session."""
     return _Served(request.app.state.mcp)
@@ -31,7 +40,7 @@ async def end_session(request: Request) -> Response:
 
 @router.get("/mcp")
 @requires("agents")
-@answers(None, status=405)
+@answers(None, status=405, error=_ERRORS)
 async def stream_without_request(request: Request) -> Response:
     """There is no stream without a request: always refused, which the protocol allows."""
     return _Served(request.app.state.mcp)

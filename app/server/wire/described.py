@@ -26,6 +26,7 @@ class AnswerForm:
         lines: type of each line, where it streams lines of JSON.
         status: of the answer.
         also: further statuses that are no errors, and what they mean.
+        error: type of the errors of the endpoint; None for that of its path's face.
     """
 
     whole: Any = None
@@ -34,6 +35,7 @@ class AnswerForm:
     lines: Any = None
     status: int = 200
     also: Mapping[int, str] = field(default_factory=dict)
+    error: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ class StructuredOutputs(Body):
     choice: Choices | None = None
     """One of these texts."""
     grammar: str | None = None
-    """A grammar: GBNF or Lark."""
+    """A Lark grammar."""
     json_object: bool | None = None
     """Any JSON object."""
 
@@ -260,9 +260,9 @@ class SamplingFields(Body):
     guided_choice: Choices | None = None
     """Texts of which the answer is one."""
     guided_grammar: str | None = None
-    """A grammar of the answer."""
+    """A Lark grammar of the answer."""
     grammar: str | None = None
-    """A grammar of the answer: GBNF or Lark."""
+    """A grammar of the answer: llama.cpp's GBNF."""
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     """Lower goes first, with the scheduling policy `priority`."""
     service_class: ServiceClass | None = None

@@ -234,7 +234,7 @@ class ToolLoopBody(DefaultedBody):
     """Tools that the server calls itself before it answers (`docs/tools.md`)."""
 
     tools: Annotated[list[_LoopName], Field(max_length=64)] | None = None
-    """Names of built-in tools; all without it."""
+    """Names of built-in tools; without it all that only read."""
     mcp_servers: Annotated[list[_LoopName], Field(max_length=16)] = Field(default_factory=list)
     """Names of configured MCP servers."""
     max_rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = DEFAULT_ROUNDS
