@@ -71,7 +71,7 @@ def api_page() -> str:
     parts.append("## Every object in a body\n")
     inner = _referred((schemas[kind.__name__] for kind in by_body), schemas)
     for kind in sorted(body_classes(), key=lambda one: one.__name__):
-        if kind.__name__ in inner and kind not in by_body:
+        if kind.__name__ in inner:
             text = (kind.__doc__ or "").partition("\n")[0]
             parts.append(f"### {kind.__name__}\n\n{text}\n\n{_members(kind, schemas)}")
     return _FIELDS.sub(lambda _: "\n".join(parts), API_PAGE.read_text(encoding="utf-8"))

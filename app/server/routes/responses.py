@@ -145,9 +145,15 @@ async def retrieve_response(
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
     include: Include = None,
+    include_obfuscation: bool | None = None,
 ) -> Response:
-    """A response; with `stream`, the events of one in the background, after a number."""
+    """A response; with `stream`, the events of one in the background, after a number.
+
+    `include_obfuscation` has no effect: streams are not padded.
+    """
     context = server_context(request)
+    if include_obfuscation is not None:
+        request.state.without_effect = "include_obfuscation"
     running = context.running_responses.get(response_id)
     if stream:
         if running is None:

@@ -61,6 +61,10 @@ class BlockSource(Lenient):
 class ImageBlock(Block):
     """An image: in the request (`base64`), or an uploaded file."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "transformations": "images are read in one way here"
+    }
+
     type: Literal["image"]
     """Kind of the object."""
     source: BlockSource
@@ -100,7 +104,10 @@ class SearchResultBlock(Block):
 class ToolUseBlock(Block):
     """A call of a tool, by the assistant."""
 
-    without_effect: ClassVar[Mapping[str, str]] = {"caller": "every call is the model's own"}
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "caller": "every call is the model's own",
+        "toolset_name": "a tool's own name says which it is",
+    }
 
     type: Literal["tool_use"]
     """Kind of the object."""
@@ -123,6 +130,10 @@ class ToolReferenceBlock(Block):
 
 class ToolResultBlock(Block):
     """The result of a call."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "toolset_name": "the call says which tool it was"
+    }
 
     type: Literal["tool_result"]
     """Kind of the object."""
@@ -247,6 +258,8 @@ Blocks = Annotated[
 class InputMessage(Lenient):
     """One message. Those of role `system` may stand anywhere."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {"output_config": "the request's own holds"}
+
     role: Literal["user", "assistant", "system"]
     """Who speaks."""
     content: Annotated[Blocks, Field(default=None, validate_default=True)]
@@ -337,6 +350,10 @@ class OutputFormat(Lenient):
 class OutputConfig(Lenient):
     """How the answer is to be."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "task_budget": "a budget over several requests is the client's"
+    }
+
     effort: Annotated[str, StringConstraints(min_length=1, max_length=32)] | None = None
     """How much the model reasons."""
     format: OutputFormat | None = None
@@ -344,8 +361,15 @@ class OutputConfig(Lenient):
 
 
 _NO_EFFECT = {
+    "billing_policy": "nothing is billed",
+    "compaction": "no summary is written in place of an answer",
+    "container": "there are none",
+    "context_management": "nothing is left out: the client shortens its conversation",
     "diagnostics": "asks why a prefix was not cached; `usage` has what was",
+    "fallback_credit_token": "nothing is billed",
+    "fallbacks": "one model answers",
     "inference_geo": "everything is computed on this machine",
+    "mcp_servers": "the servers of a request are not asked",
     "metadata": "the caller's own notes; not stored",
     "service_tier": "there is one tier",
     "speed": "there is one speed",

@@ -50,6 +50,7 @@ class OllamaOptions(OllamaBody):
         "penalize_newline": "a line feed is a token like others",
         "mirostat_tau": "a parameter of `mirostat`",
         "mirostat_eta": "a parameter of `mirostat`",
+        **dict.fromkeys(("mirostat", "tfs_z", "typical_p"), "a sampler that is not implemented"),
     }
 
     seed: int | None = None
@@ -151,6 +152,11 @@ class OllamaChatRequest(OllamaGeneration):
 class OllamaGenerateRequest(OllamaGeneration):
     """Body of `POST /api/generate`."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "template": "the model's own is used",
+        **dict.fromkeys(("width", "height", "steps"), "no images are drawn"),
+    }
+
     prompt: str | None = None
     """The prompt; without one the model is only loaded."""
     suffix: str | None = None
@@ -188,6 +194,8 @@ class OllamaEmbedRequest(OllamaBody):
 
 class OllamaNameRequest(OllamaBody):
     """Body of `POST /api/show`, `/api/pull` and `DELETE /api/delete`: a model under one of two names."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {"insecure": "certificates are always checked"}
 
     model: ModelName | None = None
     """Name of the model."""

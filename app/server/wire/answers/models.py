@@ -29,9 +29,9 @@ class ModelObject(Answer):
 class ModelList(ListAnswer[ModelObject]):
     """The models that are served."""
 
-    first_id: str
-    last_id: str
-    has_more: Literal[False]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
     models: list[dict[str, Any]] | None = None
     """With `client_version`: the loaded models in Codex's form."""
 
