@@ -28,19 +28,15 @@ class Schemas:
             read: types of bodies.
             answered: types of answers.
         """
-        self._keys: dict[tuple[str, Mode], Any] = {}
-        inputs: list[tuple[str, Mode, TypeAdapter[Any]]] = []
-        for mode, kinds in (("validation", read), ("serialization", answered)):
-            for kind in kinds:
-                key = (_name(kind), mode)
-                if key not in self._keys:
-                    self._keys[key] = kind
-                    inputs.append((*key, TypeAdapter(kind)))
-        self._by_key, definitions = TypeAdapter.json_schemas(
+        whole, shown = dict.fromkeys(read), dict.fromkeys(answered)
+        inputs: list[tuple[Any, Mode, TypeAdapter[Any]]] = [
+            *((kind, "validation", TypeAdapter(kind)) for kind in whole),
+            *((kind, "serialization", TypeAdapter(kind)) for kind in shown),
+        ]
+        self._by_kind, definitions = TypeAdapter.json_schemas(
             inputs, ref_template=REF + "{model}", schema_generator=_Generator
         )
         self.components: dict[str, JsonSchemaValue] = definitions["$defs"]
-        whole = [kind for (_, mode), kind in self._keys.items() if mode == "validation"]
         for kind in body_classes():
             # Unknown members of a whole body are ignored; those of an object in one may be refused.
             if kind.__name__ in self.components and not kind.keeps_unknown and kind not in whole:
@@ -48,15 +44,11 @@ class Schemas:
 
     def read(self, kind: Any) -> JsonSchemaValue:
         """The schema of a type of bodies."""
-        return self._by_key[_name(kind), "validation"]
+        return self._by_kind[kind, "validation"]
 
     def answered(self, kind: Any) -> JsonSchemaValue:
         """The schema of a type of answers."""
-        return self._by_key[_name(kind), "serialization"]
-
-
-def _name(kind: Any) -> str:
-    return kind.__qualname__ if isinstance(kind, type) else str(kind)
+        return self._by_kind[kind, "serialization"]
 
 
 def body_classes() -> Iterator[type[Body]]:

@@ -110,6 +110,8 @@ def _or_null(member: JsonSchemaValue) -> JsonSchemaValue:
         return member  # any value
     if choices is not None and {"type": "null"} in choices:
         return member
-    about = {name: member[name] for name in ("title", "description", "default") if name in member}
+    about: JsonSchemaValue = {
+        name: member[name] for name in ("title", "description", "default") if name in member
+    }
     value = {name: one for name, one in member.items() if name not in about}
     return {**about, "anyOf": [*(value.pop("anyOf", None) or [value]), {"type": "null"}]}
