@@ -135,7 +135,9 @@ def _members(kind: type[Body], schemas: Mapping[str, Any]) -> str:
         member = schema["properties"][name]
         star = " \\*" if name in needed else ""
         values = type_text(member).replace("|", "\\|")
-        lines.append(f"| {_code(name)}{star} | {_linked(values, schemas)} | {field.description} |")
+        lines.append(
+            f"| {_code(name)}{star} | {_linked(values, schemas)} | {field.description or ''} |"
+        )
     others = _without_effect(kind), _refused(kind)
     return "\n".join([*lines, "", *(f"{line}\n" for line in others if line)])
 

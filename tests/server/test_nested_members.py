@@ -15,7 +15,6 @@ from app.server.wire.llamacpp_schemas import ExtraFile, LlamaCppSampling
 from app.server.wire.messages_schemas import Lenient
 from app.server.wire.ollama_schemas import OllamaBody
 from app.server.wire.schemas import ChatCompletionRequest
-from tests.server.body_samples import SAMPLES
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -53,8 +52,123 @@ LISTED_AS_A_WHOLE = {"ApiTool", "OtherBlock"}
 """Of these no single member is listed, because the object itself is."""
 
 
+USER = {"role": "user", "content": "hi"}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
+SCHEMA = {"name": "a", "schema": {}}
+CHUNKS = {"max_chunk_size_tokens": 256, "chunk_overlap_tokens": 32}
+CALL = {"function": {"name": "f"}}
 FOREIGN = (OllamaBody, LlamaCppSampling, ExtraFile, Lenient)
 """Bodies of APIs whose servers ignore what they do not know; unknown members are listed there, too."""
+
+SAMPLES = {
+    "ExtraFile": {"text": "x"},
+    "LlamaCppCompletionRequest": {"prompt": "hi"},
+    "LlamaCppInfillRequest": {},
+    "LlamaCppSampling": {},
+    "OllamaBody": {},
+    "OllamaCall": CALL,
+    "OllamaChatRequest": {"model": "toy", "messages": [USER]},
+    "OllamaEmbedRequest": {"model": "toy"},
+    "OllamaFunction": {"name": "f"},
+    "OllamaGenerateRequest": {"model": "toy", "prompt": "hi"},
+    "OllamaGeneration": {"model": "toy"},
+    "OllamaMessage": USER,
+    "OllamaNameRequest": {"model": "toy"},
+    "OllamaOptions": {},
+    "AgentRunRequest": {"kind": "agent", "name": "a"},
+    "ApplyTemplateRequest": {"messages": [USER]},
+    "ApprovalDecision": {"decision": "once"},
+    "ChatControlRequest": {"id": "x", "action": "reasoning_end"},
+    "ChatCompletionRequest": {"model": "toy", "messages": [USER]},
+    "ChatFormFields": {},
+    "ChatRetrieval": {"vector_store_ids": ["a"]},
+    "ChunkingStrategy": {"type": "static", "static": CHUNKS},
+    "ApiTool": {"type": "web_search_20260318"},
+    "Block": {},
+    "BlockSource": {"type": "text"},
+    "ChangedTool": {},
+    "ClientTool": {"name": "f"},
+    "CompactionBlock": {"type": "compaction"},
+    "CompleteUpload": {"part_ids": ["a"]},
+    "CompletionRequest": {"model": "toy", "prompt": "hi"},
+    "CountTokensRequest": {"model": "toy", "messages": [USER]},
+    "CompactRequest": {"model": "toy"},
+    "ContextFields": {"model": "toy"},
+    "ConversationReference": {"id": "conv_1"},
+    "CreateConversation": {},
+    "CreateConversationItems": {"items": []},
+    "CreateFileBatch": {"file_ids": ["a"]},
+    "CreateStoreFile": {"file_id": "a"},
+    "CreateUpload": {"bytes": 1, "filename": "a", "mime_type": "text/plain", "purpose": "vision"},
+    "CreateVectorStore": {},
+    "DefaultedBody": {},
+    "DetokenizeRequest": {"tokens": [1]},
+    "DocumentBlock": {"type": "document", "source": {"type": "text"}},
+    "EmbeddingRequest": {"model": "minilm", "input": "hi"},
+    "EmptyBody": {},
+    "ExpiresAfter": {"anchor": "last_active_at", "days": 1},
+    "FileExpiresAfter": {"anchor": "created_at", "seconds": 3600},
+    "ForkRequest": {"parent": "a"},
+    "FunctionBody": {"name": "f"},
+    "FunctionCall": {"name": "f", "arguments": "{}"},
+    "HybridSearch": {"embedding_weight": 1.0, "text_weight": 1.0},
+    "ImageBlock": {"type": "image", "source": {"type": "base64"}},
+    "ImagePart": IMAGE,
+    "ImageUrl": IMAGE["image_url"],
+    "InputMessage": USER,
+    "InputFields": {"model": "toy"},
+    "InputTokensRequest": {"model": "toy"},
+    "JsonSchemaFormat": SCHEMA,
+    "Message": {"role": "assistant", "content": "hi"},
+    "Lenient": {},
+    "MessagesRequest": {"model": "toy", "messages": [USER], "max_tokens": 1},
+    "ModelChangeRequest": {},
+    "ModelReloadRequest": {},
+    "ModerationRequest": {"input": "hi"},
+    "ModifyVectorStore": {},
+    "OtherBlock": {"type": "container_upload"},
+    "OutputConfig": {},
+    "OutputFormat": {"type": "json_schema", "schema": {}},
+    "PinRequest": {"tokens": [1], "pin_id": "a"},
+    "PriceRequest": {"tokens": [1]},
+    "PromptFields": {"model": "toy", "messages": [USER]},
+    "RankingOptions": {},
+    "Reasoning": {},
+    "RedactedThinkingBlock": {"type": "redacted_thinking"},
+    "ReasoningOptions": {},
+    "RerankRequest": {"model": "minilm", "query": "a", "documents": ["b"]},
+    "ResidencyRequest": {"tokens": [1]},
+    "ResponseFormat": {"type": "json_schema", "json_schema": SCHEMA},
+    "ResponseRequest": {"model": "toy"},
+    "SamplingFields": {"model": "toy"},
+    "SchedulingRequest": {},
+    "SearchFields": {},
+    "SearchResultBlock": {"type": "search_result", "source": "a", "title": "b", "content": []},
+    "SearchVectorStore": {"query": "a"},
+    "StaticChunking": CHUNKS,
+    "StreamOptions": {},
+    "StructuredOutputs": {},
+    "TextBlock": {"type": "text", "text": "a"},
+    "TextDocument": {"text": "a"},
+    "TextFormat": {"type": "text"},
+    "TextOptions": {},
+    "TextPart": {"type": "text", "text": "a"},
+    "ThinkingBlock": {"type": "thinking", "thinking": "a"},
+    "ThinkingConfig": {"type": "adaptive"},
+    "TokenizeRequest": {"prompt": "a"},
+    "ToolBody": {"type": "web_search"},
+    "ToolLoopBody": {},
+    "ToolChangeBlock": {"type": "tool_addition", "tool": {}},
+    "ToolCall": {"id": "a", "function": {"name": "f", "arguments": "{}"}},
+    "ToolReferenceBlock": {"type": "tool_reference", "tool_name": "f"},
+    "ToolResultBlock": {"type": "tool_result", "tool_use_id": "t"},
+    "ToolUseBlock": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+    "ToolUseChoice": {"type": "auto"},
+    "UnpinRequest": {"pin_id": "a"},
+    "UpdateConversation": {},
+    "UpdateStoreFile": {"attributes": {}},
+}
+"""A valid value of every body, and of every object in one."""
 
 
 def all_bodies():

@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
 
 from app.server.app import all_routes
 from app.server.openapi.operations import operations
-from tests.server.body_samples import SAMPLES
 from tests.server.files_server import files_server
+from tests.server.test_nested_members import SAMPLES
 
 CHECKS = [
     not_a_server_error,

@@ -110,7 +110,8 @@ def _row(
 
 def _words(schema: Mapping[str, Any], components: Iterable[str]) -> list[dict[str, str | None]]:
     """The text of a schema, with the names of components as links."""
-    text, at, words = type_text(schema), 0, []
+    text, at = type_text(schema), 0
+    words: list[dict[str, str | None]] = []
     for match in _NAME.finditer(text):
         if match.group() in components:
             words += [

@@ -52,7 +52,7 @@ class BodyForm:
 
 
 def answers(whole: Any, **more: Any) -> Callable[[Endpoint], Endpoint]:
-    """Declare what an endpoint answers; a test fails on any that does not. See `AnswerForm`."""
+    """Declare what an endpoint answers, as `AnswerForm`; a test fails on a route that does not."""
 
     def declare(endpoint: Endpoint) -> Endpoint:
         setattr(endpoint, _ANSWER_ATTRIBUTE, AnswerForm(whole, **more))
