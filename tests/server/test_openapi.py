@@ -14,6 +14,7 @@ from app.server.app import all_routes
 from app.server.middleware.auth import walk_routes
 from app.server.openapi.document import ITEM_SCHEMA
 from app.server.openapi.operations import operations
+from app.server.openapi.page import api_page
 from app.server.openapi.schemas import body_classes
 from app.server.wire.described import answer_form
 from tests.server.live import live
@@ -229,13 +230,12 @@ def test_the_page_shows_all_and_loads_nothing(client, document):
         assert f"<code>{path}</code>" in page
     for name in document["components"]["schemas"]:
         assert f'id="{name}"' in page
-    links = set(re.findall(r'href="#([^"]+)"', page))
-    assert links <= set(re.findall(r'id="([^"]+)"', page))
+    links, ids = re.findall(r'href="#([^"]+)"', page), re.findall(r'\bid="([^"]+)"', page)
+    assert set(links) <= set(ids)
+    assert len(set(ids)) == len(ids)
 
 
 def test_the_page_escapes_what_the_document_says(document):
-    from app.server.openapi.page import api_page
-
     changed = document | {"info": document["info"] | {"title": "<script>alert(1)</script>"}}
     assert "<script>" not in api_page(changed)
 
