@@ -1,11 +1,22 @@
-"""Writes the tables of commands (in docs/tui.md) and of settings (docs/settings.md) from those of the code.
+"""Writes the tables of commands (in docs/tui.md), settings (docs/settings.md) and fields (in docs/api.md).
+
+Each is made from the table of the code.
 
 python docs/make_tables.py
 """
 
+import json
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from app.server.app import all_routes
+from app.server.openapi.document import api_document
+from app.server.openapi.operations import Operation, operations
+from app.server.openapi.schemas import REF, body_classes
+from app.server.openapi.type_text import type_text
+from app.server.wire.body import Body, IsOff
 from app.settings.options import GROUPS
 from app.settings.row import Row, rows_of, size
 from app.settings.settings import ENV_PREFIX, ROWS, Settings
@@ -15,9 +26,13 @@ from app.text.byte_size import format_size
 
 COMMANDS_PAGE = Path(__file__).with_name("tui.md")
 SETTINGS_PAGE = Path(__file__).with_name("settings.md")
+API_PAGE = Path(__file__).with_name("api.md")
 
 _MARKED = re.compile(
     r"(?<=<!-- commands: app/slash/commands.py -->\n).*(?=<!-- end of commands -->)", re.DOTALL
+)
+_FIELDS = re.compile(
+    r"(?<=<!-- fields: app/server/wire/ -->\n).*(?=<!-- end of fields -->)", re.DOTALL
 )
 _HEAD = """\
 # Settings
@@ -39,6 +54,27 @@ def commands_page() -> str:
         rows.append(f"| {_code(f'/{one.name} {one.argument}')} | {one.help} | {where} |\n")
     table = "".join(["| command | does | where |\n", "|---|---|---|\n", *rows])
     return _MARKED.sub(lambda _: table, COMMANDS_PAGE.read_text(encoding="utf-8"))
+
+
+def api_page() -> str:
+    """The text of docs/api.md with the present fields of every body."""
+    found = operations(all_routes())
+    schemas = api_document(all_routes(), needs_key=False)["components"]["schemas"]
+    by_body: dict[type[Body], list[Operation]] = {}
+    for one in found:
+        if one.body_class is not None:
+            by_body.setdefault(one.body_class, []).append(one)
+    parts = []
+    for kind, users in by_body.items():
+        title = ", ".join(_code(f"{one.method} {one.path}") for one in users)
+        parts.append(f"### {title}\n\n{_members(kind, schemas)}")
+    parts.append("## Every object in a body\n")
+    inner = _referred((schemas[kind.__name__] for kind in by_body), schemas)
+    for kind in sorted(body_classes(), key=lambda one: one.__name__):
+        if kind.__name__ in inner:
+            text = (kind.__doc__ or "").partition("\n")[0]
+            parts.append(f"### {kind.__name__}\n\n{text}\n\n{_members(kind, schemas)}")
+    return _FIELDS.sub(lambda _: "\n".join(parts), API_PAGE.read_text(encoding="utf-8"))
 
 
 def settings_page() -> str:
@@ -87,6 +123,76 @@ def _code(text: str) -> str:
     return f"`{text.strip()}`".replace("|", "\\|")
 
 
+def _members(kind: type[Body], schemas: Mapping[str, Any]) -> str:
+    """A table of the members that are implemented, and lines of the others."""
+    schema = schemas[kind.__name__]
+    needed = schema.get("required", ())
+    lines = []
+    if kind.model_fields:
+        lines += ["| field | values | what it does |", "|---|---|---|"]
+    for name, field in kind.model_fields.items():
+        name = field.alias or name
+        member = schema["properties"][name]
+        star = " \\*" if name in needed else ""
+        values = type_text(member).replace("|", "\\|")
+        lines.append(
+            f"| {_code(name)}{star} | {_linked(values, schemas)} | {field.description or ''} |"
+        )
+    others = _without_effect(kind), _refused(kind)
+    return "\n".join([*lines, "", *(f"{line}\n" for line in others if line)])
+
+
+def _without_effect(kind: type[Body]) -> str:
+    members = {
+        name: reason
+        for name, reason in kind.without_effect.items()
+        if name not in kind.model_fields
+    }
+    texts = [f"{_code(name)} ({reason})" for name, reason in members.items()]
+    return f"Without effect: {'; '.join(texts)}." if texts else ""
+
+
+def _refused(kind: type[Body]) -> str:
+    members = {
+        name: is_off for name, is_off in kind.unsupported.items() if name not in kind.model_fields
+    }
+    texts = [_code(name) + _off(is_off) for name, is_off in members.items()]
+    return f"Refused: {', '.join(texts)}." if texts else ""
+
+
+def _off(is_off: IsOff) -> str:
+    values = [_code(json.dumps(one)) for one in is_off.values]
+    return f" (but for {' and '.join(values)})" if values else ""
+
+
+def _linked(text: str, schemas: Mapping[str, Any]) -> str:
+    """The names of objects in a text as links to their tables."""
+    kinds = {one.__name__ for one in body_classes()} & schemas.keys()
+    return re.sub(
+        r"[A-Z]\w+",
+        lambda found: f"[{found[0]}](#{found[0].lower()})" if found[0] in kinds else found[0],
+        text,
+    )
+
+
+def _referred(roots: Iterable[Any], schemas: Mapping[str, Any]) -> set[str]:
+    """The names of the components that schemas refer to, also through others."""
+    seen: set[str] = set()
+    pending = list(roots)
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Mapping):
+            name = str(one.get("$ref", "")).removeprefix(REF)
+            if name and name not in seen:
+                seen.add(name)
+                pending.append(schemas[name])
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
+    return seen
+
+
 if __name__ == "__main__":
+    API_PAGE.write_text(api_page(), encoding="utf-8")
     COMMANDS_PAGE.write_text(commands_page(), encoding="utf-8")
     SETTINGS_PAGE.write_text(settings_page(), encoding="utf-8")

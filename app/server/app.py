@@ -22,6 +22,7 @@ from app.server.middleware.envelope import Envelope
 from app.server.middleware.hosts import LoopbackHosts
 from app.server.middleware.model_waits import ModelWaits
 from app.server.middleware.plain_path import PlainPath
+from app.server.openapi.documentation import Documentation
 from app.server.process.config import ServerConfig
 from app.server.process.context import ServerContext
 from app.server.responses.store import ResponseStore
@@ -33,6 +34,7 @@ from app.server.routes import (
     chat,
     completions,
     conversations,
+    documentation,
     embeddings,
     files,
     fork,
@@ -69,6 +71,7 @@ _ROUTERS = (
     agents.router,
     agent_tools.router,
     root.router,
+    documentation.router,
     chat.router,
     messages.router,
     responses.router,
@@ -161,6 +164,9 @@ def create_app(
     )
     app.state.server = context
     app.state.mcp = McpEndpoint(app, context.config)
+    app.state.documentation = Documentation(
+        all_routes(), needs_key=context.config.api_key is not None
+    )
     _allow_head()
     for router in _ROUTERS:
         app.include_router(router)
@@ -194,7 +200,7 @@ def _middleware(context: ServerContext) -> list[Middleware]:
     if config.on_loopback:
         layers.append(Middleware(LoopbackHosts, also=config.allowed_hosts))
     if config.api_key is not None:
-        public = public_paths(_all_routes())
+        public = public_paths(all_routes())
         layers.append(Middleware(ApiKeyAuth, api_key=config.api_key, public=public))
     layers.append(
         Middleware(
@@ -217,12 +223,13 @@ def _is_upload(path: str) -> bool:
 
 def _allow_head() -> None:
     """Let every GET route answer HEAD, which FastAPI does not; uvicorn leaves the body out."""
-    for route in _all_routes():
+    for route in all_routes():
         if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
             route.methods.add("HEAD")
 
 
-def _all_routes() -> list[BaseRoute]:
+def all_routes() -> list[BaseRoute]:
+    """The routes of every application."""
     return [route for router in _ROUTERS for route in router.routes]
 
 

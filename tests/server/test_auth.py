@@ -35,9 +35,9 @@ def test_every_route_declares_a_scope():
         assert scope_of(route) in get_args(RouteScope), route.path
 
 
-def test_only_the_probes_are_public():
+def test_only_the_probes_and_the_documentation_are_public():
     public = {route.path for route in routes() if scope_of(route) == "public"}
-    assert public == {"/", "/health", "/ready"}
+    assert public == {"/", "/health", "/ready", "/docs", "/openapi.json"}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,9 @@ def test_no_key_no_answer(guarded, method, path):
     assert response.status_code == 401
     if method != "HEAD":
         error = response.json()["error"]
+        if path.startswith("/api/"):
+            assert "API key" in error
+            return
         assert error["type"] == "authentication_error"
         assert path.startswith("/v1/messages") or error["code"] == "invalid_api_key"
 

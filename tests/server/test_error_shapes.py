@@ -50,8 +50,8 @@ def client(server):
         ("GET", "/blocks?since=-2", 400),
         ("GET", "/events?since=-1", 400),
         ("GET", "/steps?since=x", 400),
-        ("GET", "/docs", 404),
-        ("GET", "/openapi.json", 404),
+        ("POST", "/docs", 405),
+        ("GET", "/redoc", 404),
     ],
 )
 def test_framework_errors_have_the_shape(client, method, path, status):

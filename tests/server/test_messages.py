@@ -298,13 +298,12 @@ class TestFields:
             "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
             "mcp_servers": [{"type": "url", "url": "https://x", "name": "x"}],
             "container": "c-1",
-            "tool_choices": 1,
-            "reasoning_effort": "high",
-            "best_of": 3,
         }
-        response = client.post("/v1/messages", json=ASK | betas)
+        unknown = {"tool_choices": 1, "reasoning_effort": "high", "best_of": 3}
+        response = client.post("/v1/messages", json=ASK | betas | unknown)
         assert response.status_code == 200
-        assert set(response.headers["x-pravaha-ignored-fields"].split(",")) == set(betas)
+        assert set(response.headers["x-pravaha-ignored-fields"].split(",")) == set(unknown)
+        assert set(response.headers["x-pravaha-without-effect"].split(",")) == set(betas)
 
     def test_members_without_effect_are_not_listed(self, client):
         inert = {
@@ -326,7 +325,7 @@ class TestFields:
                 {"role": "user", "content": [{"type": "text", "text": "x", "new": 1}], "id": 1}
             ],
             "thinking": {"type": "later", "depth": 2},
-            "output_config": {"task_budget": {"total": 5}},
+            "output_config": {"size": 5, "task_budget": {"total": 5}},
             "tools": [{"name": "f", "input_schema": {"type": "object"}, "colour": "red"}],
         }
         response = client.post("/v1/messages", json=body)
@@ -335,7 +334,7 @@ class TestFields:
             "messages[0].id",
             "messages[0].content[0].new",
             "thinking.depth",
-            "output_config.task_budget",
+            "output_config.size",
             "tools[0].colour",
         }
 
@@ -403,9 +402,9 @@ class TestFields:
             httpx.Client(base_url=server.url) as client,
         ):
             assert client.post("/v1/messages", json=ASK).status_code == 200
-            response = client.post("/v1/messages", json=ASK | {"context_management": {}})
+            response = client.post("/v1/messages", json=ASK | {"colour": "red"})
         assert response.status_code == 400
-        assert "context_management" in response.json()["error"]["message"]
+        assert "colour" in response.json()["error"]["message"]
 
 
 def test_a_failure_in_a_stream_is_an_error_event_and_the_end():

@@ -116,13 +116,26 @@ def test_a_format_is_enforced(client):
     assert "`format`" in refused.json()["error"]
 
 
-def test_unknown_options_are_listed_and_known_ones_without_effect_are_not(client):
+def test_options_without_effect_and_unknown_ones_are_listed_apart(client):
     answer = post(
         client, "chat", messages=[USER], stream=False,
         options={"num_ctx": 4096, "num_predict": 1, "magic": 1}, surprise=True,
     )  # fmt: skip
     assert answer.status_code == 200
     assert answer.headers["x-pravaha-ignored-fields"] == "surprise,options.magic"
+    assert answer.headers["x-pravaha-without-effect"] == "options.num_ctx"
+
+
+def test_strict_fields_refuse_what_is_unknown_here_too():
+    with (
+        live(ScriptedEngine(words("ok")), strict_fields=True) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+        fields = {"messages": [USER], "options": {"num_ctx": 4096}}
+        assert post(client, "chat", **fields).status_code == 200
+        refused = post(client, "chat", **fields, surprise=True)
+    assert refused.status_code == 400
+    assert "'surprise'" in refused.json()["error"]
 
 
 def test_thinking_has_a_member_of_its_own():

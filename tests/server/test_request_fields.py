@@ -7,7 +7,8 @@ import openai
 import pytest
 from openai.types import chat as chat_types
 
-from app.server.wire.fields import UNSUPPORTED, discard_undeclared, header_value
+from app.server.wire.fields import discard_undeclared, header_value
+from app.server.wire.generation_fields import UNSUPPORTED
 from app.server.wire.schemas import COMPLETION_DEFAULT_TOKENS, ChatCompletionRequest
 from engine.api.generation_defaults import GenerationDefaults
 from tests.fakes.tool_template import TOOL_TEMPLATE, tool_call
@@ -55,7 +56,7 @@ SDK = {
 }
 
 WITHOUT_EFFECT = {
-    "metadata", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+    "audio", "metadata", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
     "safety_identifier", "service_tier", "store", "user", "verbosity",
 }  # fmt: skip
 """Fields of the official client that may have any value here."""
@@ -195,6 +196,22 @@ def test_fields_without_an_effect_are_not_counted_as_ignored(client):
     )
     ignored = [name for name, r in responses.items() if "x-pravaha-ignored-fields" in r.headers]
     assert ignored == []
+
+
+def test_fields_without_an_effect_are_listed_in_a_header_of_their_own(client):
+    message = {"role": "user", "content": "hi", "name": "Ann", "cache_control": None}
+    response = chat(client, user="u", metadata={"a": "b"}, store=None, messages=[message])
+    assert response.headers["x-pravaha-without-effect"] == "user,metadata,messages[0].name"
+    assert "x-pravaha-without-effect" not in chat(client).headers
+
+
+def test_the_table_of_one_endpoint_does_not_hold_for_another(client):
+    """What a client knows of chats means nothing where nothing is generated."""
+    response = client.post("/detokenize", json={"tokens": [97], "tools": [{}], "user": "u"})
+    assert response.status_code == 200
+    assert response.headers["x-pravaha-ignored-fields"] == "tools,user"
+    refused = client.post("/tokenize", json={"prompt": "hi", "chat_template": "x"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "chat_template")
 
 
 def test_the_cache_salt_reaches_the_engine_for_every_choice(client, engine):

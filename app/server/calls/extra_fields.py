@@ -1,4 +1,4 @@
-"""Applies the rules of `wire.fields` to one request: count unknown fields and list them in a header."""
+"""Applies the rules of `wire.fields` to one request: headers list what has no effect, the rest is counted."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from app.server.process.context import server_context
 from app.server.wire.body import Body
-from app.server.wire.fields import discard_undeclared, header_value, unknown_fields
+from app.server.wire.fields import discard_undeclared, header_value, undeclared_fields
 from app.server.wire.json_body import JsonRequest
 
 
@@ -24,11 +24,13 @@ def check_extra_fields(request: Request, body: Body, *, ignored: Sequence[str] =
         ApiError: 400 for an unsupported field, or for an unknown one with `strict_fields`.
     """
     context = server_context(request)
-    unknown = unknown_fields(body, strict=context.config.strict_fields)
-    unknown += ignored
+    found = undeclared_fields(body, strict=context.config.strict_fields)
+    unknown = [*found.unknown, *ignored]
     discard_undeclared(body)
     if isinstance(request, JsonRequest):
         request.discard()
+    if found.without_effect:
+        request.state.without_effect = header_value(found.without_effect)
     if unknown:
         context.counters.ignored_fields(request.scope["route"].path, len(unknown))
         request.state.ignored_fields = header_value(unknown)

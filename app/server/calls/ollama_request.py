@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from starlette.requests import Request
 
-from app.server.process.context import ServerContext, server_context
-from app.server.wire.body import Body
+from app.server.process.context import ServerContext
 from app.server.wire.errors import ApiError, bad_request
-from app.server.wire.fields import header_value
 from app.server.wire.ollama_schemas import (
     OllamaChatRequest,
     OllamaGenerateRequest,
@@ -52,33 +49,6 @@ def served_name(context: ServerContext, name: str) -> str:
 def model_not_found(name: str) -> ApiError:
     """The error for a model that there is not, in Ollama's words, by which clients know it."""
     return ApiError(404, f"model '{name[:80]}' not found", param="model", code="model_not_found")
-
-
-def list_ignored(request: Request, body: Body) -> None:
-    """List the unknown members of a body, and of its options and messages, in the response's header."""
-    names = _unknown(body, "")
-    if not names:
-        return
-    server_context(request).counters.ignored_fields(request.scope["route"].path, len(names))
-    request.state.ignored_fields = header_value(names)
-
-
-def _unknown(body: Body, prefix: str) -> list[str]:
-    known = body.without_effect
-    names = [
-        prefix + name
-        for name, value in (body.model_extra or {}).items()
-        if name not in known and value is not None
-    ]
-    for name in type(body).model_fields:
-        value = getattr(body, name)
-        if isinstance(value, Body):
-            names += _unknown(value, f"{prefix}{name}.")
-        elif isinstance(value, list):
-            for index, one in enumerate(value):
-                if isinstance(one, Body):
-                    names += _unknown(one, f"{prefix}{name}[{index}].")
-    return names
 
 
 def chat_request(body: OllamaChatRequest, model: str) -> ChatCompletionRequest:

@@ -14,10 +14,10 @@ from app.server.retrieval.records import UploadedFile
 from app.server.retrieval.service import RetrievalService, new_file_id
 from app.server.wire.errors import ApiError, bad_request, retry_hints
 from app.server.wire.fields import header_value
+from app.server.wire.forms import PURPOSES
 from app.server.wire.multipart import MultipartDecoder
 from app.server.wire.retrieval_schemas import MAX_LIFETIME_S, MIN_LIFETIME_S
 
-PURPOSES = ("assistants", "user_data", "vision")
 _UPLOAD_RETRY_S = 2
 _FIELDS = ("purpose", "expires_after[anchor]", "expires_after[seconds]")
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.process.counters import ServerCounters
 from app.server.wire.errors import error_response, from_engine
-from app.server.wire.fields import IGNORED_HEADER
+from app.server.wire.fields import IGNORED_HEADER, WITHOUT_EFFECT_HEADER
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _NO_ROUTE = "none"
@@ -27,6 +27,7 @@ SKIPPED_TOOLS_HEADER = "x-pravaha-skipped-tools"
 """Types of the tools of a call that the model was not offered."""
 _HEADERS = {
     "ignored_fields": IGNORED_HEADER,
+    "without_effect": WITHOUT_EFFECT_HEADER,
     "guardrails": GUARDRAILS_HEADER,
     "not_enforced": NOT_ENFORCED_HEADER,
     "invalid_arguments": INVALID_ARGUMENTS_HEADER,

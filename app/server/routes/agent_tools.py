@@ -22,6 +22,8 @@ from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import server_context
 from app.server.wire import sse
+from app.server.wire.answers.agents import AgentTools, AgentToolsEvent, CallResults
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -33,6 +35,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.get("/v1/agents/tools")
 @requires("agents")
+@answers(AgentTools)
 async def choices(request: Request, mode: PermissionMode = "ask") -> Response:
     """The tools and MCP servers that can be opened, and why a tool cannot be used here."""
     service = agent_service(request)
@@ -46,6 +49,7 @@ async def choices(request: Request, mode: PermissionMode = "ask") -> Response:
 
 @router.post("/v1/agents/tools")
 @requires("agents")
+@answers(None, events=AgentToolsEvent)
 async def open_tools(body: AgentToolsRequest, request: Request) -> Response:
     """Open tools. A stream of events: `opened`, `offered`, then what the calls do; it ends with the tools."""
     context, service = server_context(request), agent_service(request)
@@ -70,6 +74,7 @@ async def open_tools(body: AgentToolsRequest, request: Request) -> Response:
 
 @router.post("/v1/agents/tools/{name}/calls")
 @requires("agents")
+@answers(CallResults)
 async def call(name: str, body: ToolCallsRequest, request: Request) -> Response:
     """Make the calls of one answer; the results, once all are made."""
     context = server_context(request)

@@ -23,6 +23,15 @@ from app.server.calls.model import engine_used
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire import sse
+from app.server.wire.answers.agents import (
+    AgentCatalogue,
+    AgentRunEvent,
+    AgentRunObject,
+    ApprovalAnswer,
+    ApprovalObject,
+)
+from app.server.wire.answers.base import ListAnswer
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -37,6 +46,7 @@ _FALLBACK_S = 5.0
 
 @router.get("/v1/agents")
 @requires("agents")
+@answers(AgentCatalogue)
 async def catalogue(request: Request) -> Response:
     """The agents and pipelines that can be run, and the layers around the commands that they execute."""
     service = agent_service(request)
@@ -47,6 +57,7 @@ async def catalogue(request: Request) -> Response:
 
 @router.post("/v1/agents/runs")
 @requires("agents")
+@answers(AgentRunObject)
 async def start(body: AgentRunRequest, request: Request) -> Response:
     """Start a run. The answer is its view; `/events` follows it."""
     context, service = server_context(request), agent_service(request)
@@ -70,6 +81,7 @@ async def start(body: AgentRunRequest, request: Request) -> Response:
 
 @router.get("/v1/agents/runs")
 @requires("agents")
+@answers(ListAnswer[AgentRunObject])
 async def runs(request: Request) -> Response:
     """The active and the last finished runs, newest first, without their results."""
     views = agent_service(request).runs()
@@ -78,6 +90,7 @@ async def runs(request: Request) -> Response:
 
 @router.get("/v1/agents/runs/{run_id}")
 @requires("agents")
+@answers(AgentRunObject)
 async def run(run_id: str, request: Request) -> Response:
     """One run, with its result once it has finished."""
     service = agent_service(request)
@@ -87,6 +100,7 @@ async def run(run_id: str, request: Request) -> Response:
 
 @router.get("/v1/agents/runs/{run_id}/events")
 @requires("agents")
+@answers(ListAnswer[AgentRunEvent], events=AgentRunEvent)
 async def events(
     run_id: str,
     request: Request,
@@ -110,6 +124,7 @@ async def events(
 
 @router.post("/v1/agents/runs/{run_id}/cancel")
 @requires("agents")
+@answers(AgentRunObject)
 async def cancel(run_id: str, request: Request) -> Response:
     """Stop a run; its result is what there is."""
     service = agent_service(request)
@@ -120,6 +135,7 @@ async def cancel(run_id: str, request: Request) -> Response:
 
 @router.get("/v1/agents/approvals")
 @requires("agents")
+@answers(ListAnswer[ApprovalObject])
 async def approvals(request: Request) -> Response:
     """The tool calls that wait for a decision, oldest first."""
     pending = [_approval_fields(one) for one in agent_service(request).approvals()]
@@ -128,6 +144,7 @@ async def approvals(request: Request) -> Response:
 
 @router.post("/v1/agents/approvals/{approval_id}")
 @requires("agents")
+@answers(ApprovalAnswer)
 async def decide(approval_id: str, body: ApprovalDecision, request: Request) -> Response:
     """Allow or deny a call; the first answer wins."""
     service = agent_service(request)

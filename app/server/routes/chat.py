@@ -14,6 +14,8 @@ from app.server.calls.prompt_progress import PromptProgress
 from app.server.calls.resumable import stream_response
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.chat import ChatCompletion, ChatCompletionChunk, ChatControlled
+from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import ChatCompletionRequest, ChatControlRequest
@@ -23,6 +25,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/v1/chat/completions")
 @requires("infer")
+@answers(ChatCompletion, events=ChatCompletionChunk)
 async def create_chat_completion(body: ChatCompletionRequest, request: Request) -> Response:
     """Continue a conversation, streamed or whole."""
     context = server_context(request)
@@ -40,6 +43,7 @@ async def create_chat_completion(body: ChatCompletionRequest, request: Request) 
 
 @router.post("/v1/chat/completions/control")
 @requires("infer")
+@answers(ChatControlled)
 async def control_chat_completion(body: ChatControlRequest, request: Request) -> Response:
     """End the reasoning of a running completion (llama.cpp's endpoint); `success` says whether it reasoned.
 

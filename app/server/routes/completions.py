@@ -14,6 +14,8 @@ from app.server.calls.generation import finish
 from app.server.calls.resumable import stream_response
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.chat import TextCompletion, TextCompletionChunk
+from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import CompletionRequest
@@ -23,6 +25,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/v1/completions")
 @requires("infer")
+@answers(TextCompletion, events=TextCompletionChunk)
 async def create_completion(body: CompletionRequest, request: Request) -> Response:
     """Continue one or more prompts, streamed or whole."""
     context = server_context(request)

@@ -14,6 +14,9 @@ from app.server.calls.retrieval import Cursor, Limit, Order
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.responses.store import ItemPage, ResponseStore
+from app.server.wire.answers.base import Deleted, PageAnswer
+from app.server.wire.answers.responses import ConversationObject, ResponseItem
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -31,6 +34,7 @@ ItemPath = Annotated[str, Path(max_length=128)]
 
 @router.post("/v1/conversations")
 @requires("infer")
+@answers(ConversationObject)
 async def create_conversation(body: CreateConversation, request: Request) -> Response:
     """A new conversation, with items if there are any already."""
     items = _checked(body.items or [])
@@ -46,6 +50,7 @@ async def create_conversation(body: CreateConversation, request: Request) -> Res
 
 @router.get("/v1/conversations/{conversation_id}")
 @requires("infer")
+@answers(ConversationObject)
 async def retrieve_conversation(conversation_id: ConversationPath, request: Request) -> Response:
     """A conversation, without its items."""
     context = server_context(request)
@@ -54,6 +59,7 @@ async def retrieve_conversation(conversation_id: ConversationPath, request: Requ
 
 @router.post("/v1/conversations/{conversation_id}")
 @requires("infer")
+@answers(ConversationObject)
 async def update_conversation(
     conversation_id: ConversationPath, body: UpdateConversation, request: Request
 ) -> Response:
@@ -70,6 +76,7 @@ async def update_conversation(
 
 @router.delete("/v1/conversations/{conversation_id}")
 @requires("infer")
+@answers(Deleted)
 async def delete_conversation(conversation_id: ConversationPath, request: Request) -> Response:
     """Delete a conversation with its items; responses in it stay."""
     context = server_context(request)
@@ -79,6 +86,7 @@ async def delete_conversation(conversation_id: ConversationPath, request: Reques
 
 @router.post("/v1/conversations/{conversation_id}/items")
 @requires("infer")
+@answers(PageAnswer[ResponseItem])
 async def create_items(
     conversation_id: ConversationPath,
     body: CreateConversationItems,
@@ -95,6 +103,7 @@ async def create_items(
 
 @router.get("/v1/conversations/{conversation_id}/items")
 @requires("infer")
+@answers(PageAnswer[ResponseItem])
 async def list_items(
     conversation_id: ConversationPath,
     request: Request,
@@ -114,6 +123,7 @@ async def list_items(
 
 @router.get("/v1/conversations/{conversation_id}/items/{item_id}")
 @requires("infer")
+@answers(ResponseItem)
 async def retrieve_item(
     conversation_id: ConversationPath, item_id: ItemPath, request: Request, include: Include = None
 ) -> Response:
@@ -126,6 +136,7 @@ async def retrieve_item(
 
 @router.delete("/v1/conversations/{conversation_id}/items/{item_id}")
 @requires("infer")
+@answers(ConversationObject)
 async def delete_item(
     conversation_id: ConversationPath, item_id: ItemPath, request: Request
 ) -> Response:

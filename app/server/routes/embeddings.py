@@ -11,6 +11,8 @@ from app.server.calls.embedding import embedded
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.chat import EmbeddingList
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -22,6 +24,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/v1/embeddings")
 @requires("infer")
+@answers(EmbeddingList)
 async def create_embeddings(body: EmbeddingRequest, request: Request) -> Response:
     """One vector for each text, normalised to length 1."""
     context = server_context(request)

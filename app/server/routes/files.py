@@ -18,6 +18,10 @@ from app.server.calls.retrieval import (
 from app.server.calls.uploads import receive_upload
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.base import Deleted, PageAnswer
+from app.server.wire.answers.retrieval import FileObject
+from app.server.wire.described import FORM, answers, reads
+from app.server.wire.forms import FileForm
 from app.server.wire.json_response import json_response
 
 router = APIRouter()
@@ -27,6 +31,8 @@ MAX_FILE_PAGE = 10_000
 
 @router.post("/v1/files")
 @requires("files")
+@reads(FileForm, FORM)
+@answers(FileObject)
 async def create_file(request: Request) -> Response:
     """Upload one file of a multipart form; it is written to disk while it arrives."""
     context = server_context(request)
@@ -38,6 +44,7 @@ async def create_file(request: Request) -> Response:
 
 @router.get("/v1/files")
 @requires("files")
+@answers(PageAnswer[FileObject])
 async def list_files(
     request: Request,
     limit: Annotated[int, Query(ge=1, le=MAX_FILE_PAGE)] = MAX_FILE_PAGE,
@@ -53,6 +60,7 @@ async def list_files(
 
 @router.get("/v1/files/{file_id}")
 @requires("files")
+@answers(FileObject)
 async def retrieve_file(file_id: str, request: Request) -> Response:
     """One file, without its bytes."""
     file = await ask_catalogue(request, lambda it: it.catalogue.file(file_id))
@@ -61,6 +69,7 @@ async def retrieve_file(file_id: str, request: Request) -> Response:
 
 @router.get("/v1/files/{file_id}/content")
 @requires("files")
+@answers(bytes, media_type="application/octet-stream")
 async def file_content(file_id: str, request: Request) -> Response:
     """The bytes of a file, as they were uploaded."""
     file, path = await ask_catalogue(
@@ -77,6 +86,7 @@ async def file_content(file_id: str, request: Request) -> Response:
 
 @router.delete("/v1/files/{file_id}")
 @requires("files")
+@answers(Deleted)
 async def delete_file(file_id: str, request: Request) -> Response:
     """Delete a file: its bytes, and its chunks and vectors in every vector store."""
     await settled(

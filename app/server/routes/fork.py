@@ -25,6 +25,8 @@ from app.server.calls.sampling import sampling_fields
 from app.server.calls.structured import GRAMMAR_FIELDS, build_grammar
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.chat import TextCompletion, TextCompletionChunk
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -42,6 +44,7 @@ _ENGINE_NAMES = {"include_stop_str_in_output": "include_stop"}
 @router.post("/v1/branch")
 @router.post("/fork")
 @requires("infer")
+@answers(TextCompletion, events=TextCompletionChunk)
 async def fork(body: ForkRequest, request: Request) -> Response:
     """Fork a running request into `n` children, streamed or whole."""
     context = server_context(request)
@@ -77,7 +80,8 @@ def sampling_changes(body: ForkRequest, *, vocab_size: int) -> dict[str, Any]:
         vocab_size=vocab_size,
         defaults=GenerationDefaults(),  # what a fork leaves out is its parent's
     )
-    given = {name for name in body.model_fields_set if getattr(body, name) is not None}
+    declared = body.model_fields_set & set(type(body).model_fields)
+    given = {name for name in declared if getattr(body, name) is not None}
     names = {_ENGINE_NAMES.get(name, name) for name in given}
     if given & GRAMMAR_FIELDS:
         names.add("grammar")

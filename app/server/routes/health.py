@@ -7,6 +7,8 @@ from starlette.responses import Response
 
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.base import StatusAnswer
+from app.server.wire.described import answers
 from app.server.wire.errors import UNAVAILABLE_RETRY_S, retry_hints
 from app.server.wire.json_response import json_response
 from engine.api.snapshot import EngineSnapshot, EngineState
@@ -16,6 +18,7 @@ router = APIRouter()
 
 @router.get("/health")
 @requires("public")
+@answers(StatusAnswer)
 async def health() -> Response:
     """Always ok while the event loop runs."""
     return json_response({"status": "ok"})
@@ -23,6 +26,7 @@ async def health() -> Response:
 
 @router.get("/ready")
 @requires("public")
+@answers(StatusAnswer, also={503: "Requests should not be sent here."})
 async def ready(request: Request) -> Response:
     """Whether requests should be sent here: a model loaded, not draining, its engine not stalled, sandbox."""
     if is_ready(server_context(request), now=time.monotonic()):

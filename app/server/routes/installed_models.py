@@ -18,6 +18,8 @@ from app.server.calls.model import check_name
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.models import InstalledModels, ModelChange
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -35,6 +37,7 @@ Result = TypeVar("Result")
 
 @router.get("/installed_models")
 @requires("control")
+@answers(InstalledModels)
 async def installed_models(request: Request) -> Response:
     """The models installed where the engine runs, and whether each can be loaded."""
     models = server_context(request).models
@@ -84,6 +87,7 @@ def _with_state(models: ServedModels, model: AvailableModel) -> AvailableModel:
 
 @router.post("/v1/models/{name:path}/load")
 @requires("control")
+@answers(ModelChange)
 async def load_model(name: str, body: ModelChangeRequest, request: Request) -> Response:
     """Begin to load a model; answers once its headers are read and it fits in memory.
 
@@ -110,6 +114,7 @@ async def load_model(name: str, body: ModelChangeRequest, request: Request) -> R
 
 @router.post("/v1/models/{name:path}/unload")
 @requires("control")
+@answers(ModelChange)
 async def unload_model(name: str, body: ModelChangeRequest, request: Request) -> Response:
     """Begin to unload a model; the server runs on without it."""
     context = server_context(request)
@@ -127,6 +132,7 @@ async def unload_model(name: str, body: ModelChangeRequest, request: Request) ->
 
 @router.post("/v1/models/{name:path}/reload")
 @requires("control")
+@answers(ModelChange)
 async def reload_model(name: str, body: ModelReloadRequest, request: Request) -> Response:
     """Begin to load a model anew from its files without dropping a request."""
     context = server_context(request)

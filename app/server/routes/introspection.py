@@ -14,6 +14,14 @@ from app.server.calls.model import ModelName, engine_named, served_named
 from app.server.middleware.auth import requires
 from app.server.process.block_history import BlockHistory
 from app.server.process.context import server_context
+from app.server.wire.answers.engine import (
+    BlocksAnswer,
+    EventsAnswer,
+    RequestsAnswer,
+    SnapshotAnswer,
+    StepsAnswer,
+)
+from app.server.wire.described import answers
 from app.server.wire.json_response import json_response
 from engine.clients.block_wire import block_fields
 from engine.clients.event_wire import batch_fields
@@ -25,6 +33,7 @@ Since = Annotated[int, Query(ge=0, lt=2**63)]
 
 @router.get("/snapshot")
 @requires("infer")
+@answers(SnapshotAnswer)
 async def snapshot(request: Request, model: ModelName = None) -> Response:
     """The engine at its last step boundary, and the tokenizer's fingerprint."""
     context = server_context(request)
@@ -42,6 +51,7 @@ async def snapshot(request: Request, model: ModelName = None) -> Response:
 
 @router.get("/blocks")
 @requires("infer")
+@answers(BlocksAnswer, also={204: "No block has changed."})
 async def blocks(
     request: Request,
     since: Annotated[int, Query(ge=-1, lt=2**63)] = -1,
@@ -61,6 +71,7 @@ async def blocks(
 
 @router.get("/events")
 @requires("infer")
+@answers(EventsAnswer)
 async def events(request: Request, since: Since = 0, model: ModelName = None) -> Response:
     """The latest engine events from number `since` on; `next` is the number to ask for next."""
     engine = engine_named(server_context(request), model)
@@ -69,6 +80,7 @@ async def events(request: Request, since: Since = 0, model: ModelName = None) ->
 
 @router.get("/requests")
 @requires("infer")
+@answers(RequestsAnswer)
 async def requests(request: Request, model: ModelName = None) -> Response:
     """The live requests, running ones first."""
     engine = engine_named(server_context(request), model)
@@ -77,6 +89,7 @@ async def requests(request: Request, model: ModelName = None) -> Response:
 
 @router.get("/steps")
 @requires("infer")
+@answers(StepsAnswer)
 async def steps(request: Request, since: Since = 0, model: ModelName = None) -> Response:
     """The last steps after step number `since`, and the plan of a recent one."""
     engine = engine_named(server_context(request), model)

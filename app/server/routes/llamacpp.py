@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.server.calls.event_stream import EventStream
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.llamacpp_completion import (
     LlamaCppCompletion,
     begin_llamacpp_completion,
@@ -17,9 +18,10 @@ from app.server.calls.llamacpp_completion import (
     infill_prompt,
 )
 from app.server.calls.model import engine_named, loaded_model
-from app.server.calls.ollama_request import list_ignored
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.llamacpp import LlamaCppPiece, LlamaCppProps, LlamaCppSlot
+from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.llamacpp_schemas import LlamaCppCompletionRequest, LlamaCppInfillRequest
@@ -31,10 +33,11 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/completion")
 @requires("infer")
+@answers(LlamaCppPiece, events=LlamaCppPiece)
 async def complete(body: LlamaCppCompletionRequest, request: Request) -> Response:
     """Continue a prompt."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     prompt = await completion_prompt(context, body)
     completion = await begin_llamacpp_completion(request, context, body, prompt)
     return await _answered(request, context, body.stream, completion)
@@ -42,10 +45,11 @@ async def complete(body: LlamaCppCompletionRequest, request: Request) -> Respons
 
 @router.post("/infill")
 @requires("infer")
+@answers(LlamaCppPiece, events=LlamaCppPiece)
 async def fill_in(body: LlamaCppInfillRequest, request: Request) -> Response:
     """Write the text between two texts."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     prompt = await infill_prompt(context, body)
     completion = await begin_llamacpp_completion(request, context, body, prompt)
     return await _answered(request, context, body.stream, completion)
@@ -61,6 +65,7 @@ async def _answered(
 
 @router.get("/props")
 @requires("infer")
+@answers(LlamaCppProps)
 async def props(request: Request) -> Response:
     """What the server is: context length, number of rows, chat template, what the model takes."""
     context = server_context(request)
@@ -88,6 +93,7 @@ async def props(request: Request) -> Response:
 
 @router.get("/slots")
 @requires("metrics")
+@answers(list[LlamaCppSlot])
 async def slots(request: Request) -> Response:
     """The rows of the engine as llama.cpp's slots: the live requests, then free rows. No texts."""
     context = server_context(request)

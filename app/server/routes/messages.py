@@ -18,6 +18,8 @@ from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
 from app.server.wire import anthropic_errors
+from app.server.wire.answers.messages import MessageAnswer, MessageEvent, MessageTokens
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError
 from app.server.wire.fields import header_value
 from app.server.wire.json_body import JsonRoute
@@ -33,6 +35,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/v1/messages")
 @requires("infer")
+@answers(MessageAnswer, events=MessageEvent)
 async def create_message(body: MessagesRequest, request: Request) -> Response:
     """Continue a conversation, streamed or whole."""
     context = server_context(request)
@@ -55,6 +58,7 @@ async def create_message(body: MessagesRequest, request: Request) -> Response:
 
 @router.post("/v1/messages/count_tokens")
 @requires("infer")
+@answers(MessageTokens)
 async def count_tokens(body: CountTokensRequest, request: Request) -> Response:
     """The tokens of the prompt that a message with this body would have."""
     context = server_context(request)

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.described import answers
 from engine.observability.metrics import MetricsCollector
 
 router = APIRouter()
@@ -13,6 +14,7 @@ router = APIRouter()
 
 @router.get("/metrics")
 @requires("metrics")
+@answers(str, media_type="text/plain")
 async def metrics(request: Request) -> Response:
     """All metrics."""
     context = server_context(request)

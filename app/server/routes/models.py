@@ -5,15 +5,19 @@ Each model has the members of OpenAI's and of Anthropic's clients, and so has th
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.server.calls.model import unknown_model
+from app.server.calls.retrieval import Cursor
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.models import ModelList, ModelObject
 from app.server.wire.codex_models import codex_model
+from app.server.wire.described import answers
+from app.server.wire.errors import bad_request
 from app.server.wire.instant import rfc3339
 from app.server.wire.json_response import json_response
 from engine.api.snapshot import EngineState
@@ -21,24 +25,44 @@ from engine.runtime.served_model import ServedModel
 
 router = APIRouter()
 
+MAX_PAGE = 1000
+Lifecycle = Annotated[
+    list[Literal["active", "deprecated", "retired"]] | None, Query(alias="lifecycle[]")
+]
+
 
 @router.get("/v1/models")
 @requires("infer")
-async def list_models(request: Request, client_version: str | None = None) -> Response:
-    """The served models and, if it is installed, the embedding model; for Codex in its own form, too."""
+@answers(ModelList)
+async def list_models(
+    request: Request,
+    client_version: str | None = None,
+    limit: Annotated[int | None, Query(ge=1, le=MAX_PAGE)] = None,
+    after_id: Cursor = None,
+    before_id: Cursor = None,
+    lifecycle: Lifecycle = None,
+) -> Response:
+    """The served models and, if it is installed, the embedding model; for Codex in its own form, too.
+
+    Without Anthropic's parameters of pages, the page has all of them.
+    """
     context = server_context(request)
     names = await asyncio.to_thread(context.models.names)
     data = [describe(context, name) for name in names]
     if context.models.embedder.installed:
         data.append(describe_embedder(context))
-    ids = [one["id"] for one in data]
-    pages = {"first_id": ids[0], "last_id": ids[-1], "has_more": False}
+    if lifecycle is not None:
+        data = [one for one in data if one["lifecycle"] in lifecycle]
+    data, has_more = _page(data, limit, after_id, before_id)
+    ids = [one["id"] for one in data] or [None]
+    pages = {"first_id": ids[0], "last_id": ids[-1], "has_more": has_more}
     models = {} if client_version is None else {"models": codex_models(context)}
     return json_response({"object": "list", "data": data, **pages, **models})
 
 
 @router.get("/v1/models/{name:path}")
 @requires("infer")
+@answers(ModelObject)
 async def get_model(name: str, request: Request) -> Response:
     """One model by its name or an alias."""
     context = server_context(request)
@@ -51,6 +75,26 @@ async def get_model(name: str, request: Request) -> Response:
     if name not in await asyncio.to_thread(context.models.names):
         raise unknown_model(context, name)
     return json_response(describe(context, name))
+
+
+def _page(
+    models: list[dict[str, Any]], limit: int | None, after: str | None, before: str | None
+) -> tuple[list[dict[str, Any]], bool]:
+    """The models after or before one, and whether there are more in that direction.
+
+    Raises:
+        ApiError: 400, there is no model of that name.
+    """
+    ids = [one["id"] for one in models]
+    for param, name in (("after_id", after), ("before_id", before)):
+        if name is not None and name not in ids:
+            raise bad_request(f"There is no model {name[:80]!r} in the list.", param=param)
+    begin = 0 if after is None else ids.index(after) + 1
+    end = len(models) if before is None else ids.index(before)
+    between = models[begin:end]
+    if limit is None or len(between) <= limit:
+        return between, False
+    return (between[-limit:] if before is not None and after is None else between[:limit]), True
 
 
 def describe(context: ServerContext, name: str) -> dict[str, Any]:

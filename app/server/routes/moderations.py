@@ -13,6 +13,8 @@ from app.server.calls.model import off_loop
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import server_context
+from app.server.wire.answers.chat import Moderation
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -44,6 +46,7 @@ UNEXAMINED = (
 
 @router.post("/v1/moderations")
 @requires("infer")
+@answers(Moderation)
 async def create_moderation(body: ModerationRequest, request: Request) -> Response:
     """One result for each text."""
     context = server_context(request)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from app.server.calls.chat_turn import ChatTurn, begin_turn
 from app.server.calls.embedding import embedded
 from app.server.calls.event_stream import EventStream, StreamForm
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import loaded_model
 from app.server.calls.ollama_answer import (
     OllamaAnswer,
@@ -23,17 +24,24 @@ from app.server.calls.ollama_completion import OllamaCompletion, begin_ollama_co
 from app.server.calls.ollama_request import (
     chat_request,
     generate_request,
-    list_ignored,
     model_not_found,
     plain_name,
     served_name,
 )
-from app.server.calls.ollama_route import OllamaRoute, ollama_error
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.ollama import (
+    OllamaChatLine,
+    OllamaEmbedding,
+    OllamaEmbeddings,
+    OllamaGenerateLine,
+)
+from app.server.wire.described import NDJSON, answers
 from app.server.wire.errors import bad_request
 from app.server.wire.instant import rfc3339
+from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
+from app.server.wire.ollama_errors import error_line
 from app.server.wire.ollama_schemas import (
     OllamaChatRequest,
     OllamaEmbedRequest,
@@ -43,17 +51,16 @@ from app.server.wire.ollama_schemas import (
 from engine.api.embeddings import Embeddings
 from engine.embedding.text_encoder import TRAINED_TOKENS
 
-router = APIRouter(route_class=OllamaRoute)
-
-NDJSON = "application/x-ndjson"
+router = APIRouter(route_class=JsonRoute)
 
 
 @router.post("/api/chat")
 @requires("infer")
+@answers(OllamaChatLine, lines=OllamaChatLine)
 async def chat(body: OllamaChatRequest, request: Request) -> Response:
     """Continue a conversation; without messages, only see to it that the model is loaded."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     name = await asyncio.to_thread(served_name, context, body.model)
     if not body.messages:
         return await _loaded(context, body, name, chat_payload)
@@ -63,10 +70,11 @@ async def chat(body: OllamaChatRequest, request: Request) -> Response:
 
 @router.post("/api/generate")
 @requires("infer")
+@answers(OllamaGenerateLine, lines=OllamaGenerateLine)
 async def generate(body: OllamaGenerateRequest, request: Request) -> Response:
     """Answer a prompt; with `raw`, `suffix` or `context` the prompt is not a conversation of one turn."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     name = await asyncio.to_thread(served_name, context, body.model)
     if not body.prompt and not body.images and not body.suffix:
         return await _loaded(context, body, name, generate_payload)
@@ -82,7 +90,7 @@ async def _answered(
     request: Request, context: ServerContext, answer: OllamaAnswer, turn: ChatTurn
 ) -> Response:
     if turn.body.stream:
-        form = StreamForm(NDJSON, answer.keep_alive, ollama_error)
+        form = StreamForm(NDJSON, answer.keep_alive, error_line)
         return EventStream(answer.lines(), context, turn.resources, form=form)
     async with turn.resources:
         (choice,) = await turn.answer(request, context)
@@ -96,7 +104,7 @@ async def _completed(
     completion: OllamaCompletion,
 ) -> Response:
     if body.streams:
-        form = StreamForm(NDJSON, completion.keep_alive, ollama_error)
+        form = StreamForm(NDJSON, completion.keep_alive, error_line)
         return EventStream(completion.lines(), context, completion.resources, form=form)
     return json_response(await completion.whole(request, context))
 
@@ -125,10 +133,11 @@ async def _loaded(
 
 @router.post("/api/embed")
 @requires("infer")
+@answers(OllamaEmbeddings)
 async def embed(body: OllamaEmbedRequest, request: Request) -> Response:
     """Vectors of texts, normalised to length 1."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     began = time.monotonic_ns()
     texts = body.input or []
     found = await _embedded(request, context, body, texts) if texts else None
@@ -144,10 +153,11 @@ async def embed(body: OllamaEmbedRequest, request: Request) -> Response:
 
 @router.post("/api/embeddings")
 @requires("infer")
+@answers(OllamaEmbedding)
 async def embeddings(body: OllamaEmbedRequest, request: Request) -> Response:
     """The vector of one text, in the older form."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     if not body.prompt:
         return json_response({"embedding": []})
     found = await _embedded(request, context, body, [body.prompt])

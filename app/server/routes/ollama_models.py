@@ -13,14 +13,24 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from app.server.calls.event_stream import EventStream, StreamForm
+from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.ollama_answer import line
-from app.server.calls.ollama_request import list_ignored, model_not_found, plain_name
-from app.server.calls.ollama_route import OllamaRoute, ollama_error
+from app.server.calls.ollama_request import model_not_found, plain_name
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.ollama import (
+    OllamaModels,
+    OllamaProgress,
+    OllamaRunning,
+    OllamaShown,
+    OllamaVersion,
+)
+from app.server.wire.described import NDJSON, answers, reads
 from app.server.wire.errors import ApiError, bad_request, from_validation
 from app.server.wire.instant import rfc3339
+from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
+from app.server.wire.ollama_errors import error_line
 from app.server.wire.ollama_schemas import OllamaNameRequest
 from engine.api.available_model import AvailableModel
 from engine.api.errors import ModelError, ModelNotFound, PravahaError
@@ -30,13 +40,14 @@ from engine.models.progress import FetchProgress
 from engine.runtime.served_model import ServedModel
 from engine.text.tokenizer import Tokenizer
 
-router = APIRouter(route_class=OllamaRoute)
+router = APIRouter(route_class=JsonRoute)
 
 _FOR_EVER = timedelta(days=365 * 100)
 
 
 @router.get("/api/version")
 @requires("infer")
+@answers(OllamaVersion)
 async def version(_: Request) -> Response:
     """The version of this program, not of Ollama."""
     return json_response({"version": metadata.version("pravaha")})
@@ -44,6 +55,7 @@ async def version(_: Request) -> Response:
 
 @router.get("/api/tags")
 @requires("infer")
+@answers(OllamaModels)
 async def tags(request: Request) -> Response:
     """The installed models and the served one."""
     context = server_context(request)
@@ -53,6 +65,7 @@ async def tags(request: Request) -> Response:
 
 @router.get("/api/ps")
 @requires("infer")
+@answers(OllamaRunning)
 async def running(request: Request) -> Response:
     """The models that are loaded."""
     context = server_context(request)
@@ -78,10 +91,11 @@ def _running(context: ServerContext, served: ServedModel) -> dict[str, Any]:
 
 @router.post("/api/show")
 @requires("infer")
+@answers(OllamaShown)
 async def show(body: OllamaNameRequest, request: Request) -> Response:
     """One model: its parameters, template and abilities."""
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     name = plain_name(_name(body))
     served = next((one for one in context.models.all() if plain_name(one.name) == name), None)
     served = served or context.models.find(name)
@@ -135,6 +149,7 @@ async def show(body: OllamaNameRequest, request: Request) -> Response:
 
 @router.post("/api/pull")
 @requires("control")
+@answers(OllamaProgress, lines=OllamaProgress)
 async def pull(body: OllamaNameRequest, request: Request) -> Response:
     """Install a model from a hub, or the demo or embedding model, with progress.
 
@@ -142,7 +157,7 @@ async def pull(body: OllamaNameRequest, request: Request) -> Response:
     machine reads, nor the addresses that it asks.
     """
     context = server_context(request)
-    list_ignored(request, body)
+    check_extra_fields(request, body)
     source = _name(body)
     if parse_hub_id(source) is None and plain_name(source) not in context.engine.store.packaged:
         raise bad_request(
@@ -158,7 +173,7 @@ async def pull(body: OllamaNameRequest, request: Request) -> Response:
         async for one in lines:
             yield line(one)
 
-    form = StreamForm("application/x-ndjson", lambda: line({"status": "pulling"}), ollama_error)
+    form = StreamForm(NDJSON, lambda: line({"status": "pulling"}), error_line)
     return EventStream(events(), context, AsyncExitStack(), form=form)
 
 
@@ -200,6 +215,8 @@ async def _pulled(context: ServerContext, source: str) -> AsyncGenerator[dict[st
 
 @router.delete("/api/delete")
 @requires("control")
+@reads(OllamaNameRequest)
+@answers(None)
 async def delete(request: Request) -> Response:
     """Remove an installed model; files that were only linked stay."""
     context = server_context(request)

@@ -14,15 +14,20 @@ from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import ModelName, engine_named, loaded_model
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.engine import PinAnswer
+from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import PinRequest, ResidencyRequest, UnpinRequest
+from engine.api.block_detail import BlockDetail, PrefixTree
+from engine.api.residency import Residency
 
 router = APIRouter(route_class=JsonRoute)
 
 
 @router.get("/blocks/{block}")
 @requires("control")
+@answers(BlockDetail | None)
 async def block(
     request: Request, block: Annotated[int, Path(ge=0, lt=2**31)], model: ModelName = None
 ) -> Response:
@@ -32,6 +37,7 @@ async def block(
 
 @router.get("/prefix_tree")
 @requires("control")
+@answers(PrefixTree | None)
 async def prefix_tree(request: Request, model: ModelName = None) -> Response:
     """The prefix cache as chains of blocks, breadth first."""
     engine = engine_named(server_context(request), model)
@@ -41,6 +47,7 @@ async def prefix_tree(request: Request, model: ModelName = None) -> Response:
 
 @router.post("/residency")
 @requires("infer")
+@answers(Residency)
 async def residency(body: ResidencyRequest, request: Request) -> Response:
     """How many leading tokens are in the pool and in the swap tier."""
     context = server_context(request)
@@ -51,6 +58,7 @@ async def residency(body: ResidencyRequest, request: Request) -> Response:
 
 @router.post("/pin")
 @requires("control")
+@answers(PinAnswer)
 async def pin(body: PinRequest, request: Request) -> Response:
     """Pin the cached blocks of a prefix; the answer names the pin, `/events` tells what it covers."""
     context = server_context(request)
@@ -62,6 +70,7 @@ async def pin(body: PinRequest, request: Request) -> Response:
 
 @router.post("/unpin")
 @requires("control")
+@answers(PinAnswer)
 async def unpin(body: UnpinRequest, request: Request) -> Response:
     """End a pin."""
     context = server_context(request)

@@ -11,6 +11,8 @@ from app.server.calls.reranking import rerank
 from app.server.middleware.auth import requires
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import server_context
+from app.server.wire.answers.chat import Reranking
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, unavailable
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -23,6 +25,7 @@ router = APIRouter(route_class=JsonRoute)
 @router.post("/v1/rerank")
 @router.post("/rerank")
 @requires("infer")
+@answers(Reranking)
 async def create_rerank(body: RerankRequest, request: Request) -> Response:
     """The documents with their scores, best first."""
     context = server_context(request)

@@ -30,7 +30,16 @@ from app.server.calls.turn_prompt import count_prompt_tokens
 from app.server.calls.uploads import refuse_other_sites
 from app.server.middleware.auth import requires
 from app.server.process.context import ServerContext, server_context
+from app.server.wire.answers.base import Deleted, PageAnswer
+from app.server.wire.answers.responses import (
+    CompactedResponse,
+    ResponseEvent,
+    ResponseInputTokens,
+    ResponseItem,
+    ResponseObject,
+)
 from app.server.wire.compaction import compaction_item
+from app.server.wire.described import answers
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.json_body import JsonRoute
@@ -48,6 +57,7 @@ ResponsePath = Annotated[str, Path(max_length=128)]
 
 @router.post("/v1/responses")
 @requires("infer")
+@answers(ResponseObject, events=ResponseEvent)
 async def create_response(body: ResponseRequest, request: Request) -> Response:
     """Answer, streamed or whole, or in the background."""
     context = server_context(request)
@@ -93,6 +103,7 @@ async def _in_background(
 
 @router.post("/v1/responses/input_tokens")
 @requires("infer")
+@answers(ResponseInputTokens)
 async def count_input_tokens(body: InputTokensRequest, request: Request) -> Response:
     """How many tokens the prompt of a response would have; nothing is generated."""
     context = server_context(request)
@@ -110,6 +121,7 @@ async def count_input_tokens(body: InputTokensRequest, request: Request) -> Resp
 
 @router.post("/v1/responses/compact")
 @requires("infer")
+@answers(CompactedResponse)
 async def compact_response(body: CompactRequest, request: Request) -> Response:
     """An item that stands for a conversation: its summary, which the client sends in its place."""
     context = server_context(request)
@@ -132,15 +144,22 @@ async def compact_response(body: CompactRequest, request: Request) -> Response:
 
 @router.get("/v1/responses/{response_id}")
 @requires("infer")
+@answers(ResponseObject, events=ResponseEvent)
 async def retrieve_response(
     response_id: ResponsePath,
     request: Request,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
     include: Include = None,
+    include_obfuscation: bool | None = None,
 ) -> Response:
-    """A response; with `stream`, the events of one in the background, after a number."""
+    """A response; with `stream`, the events of one in the background, after a number.
+
+    `include_obfuscation` has no effect: streams are not padded.
+    """
     context = server_context(request)
+    if include_obfuscation is not None:
+        request.state.without_effect = "include_obfuscation"
     running = context.running_responses.get(response_id)
     if stream:
         if running is None:
@@ -174,6 +193,7 @@ async def _present(context: ServerContext, response_id: str) -> dict[str, Any]:
 
 @router.delete("/v1/responses/{response_id}")
 @requires("infer")
+@answers(Deleted)
 async def delete_response(response_id: ResponsePath, request: Request) -> Response:
     """Delete a response; one that runs is ended."""
     context = server_context(request)
@@ -183,6 +203,7 @@ async def delete_response(response_id: ResponsePath, request: Request) -> Respon
 
 
 @requires("infer")
+@answers(ResponseObject)
 async def cancel_response(response_id: ResponsePath, request: Request) -> Response:
     """End a response in the background; one that has ended stays as it is."""
     refuse_other_sites(request)
@@ -210,6 +231,7 @@ router.add_api_route(
 
 @router.get("/v1/responses/{response_id}/input_items")
 @requires("infer")
+@answers(PageAnswer[ResponseItem])
 async def list_input_items(
     response_id: ResponsePath,
     request: Request,

@@ -12,15 +12,18 @@ from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.model import engine_named
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.schemas import SchedulingRequest
+from engine.api.scheduling import Scheduling
 
 router = APIRouter(route_class=JsonRoute)
 
 
 @router.post("/scheduling")
 @requires("control")
+@answers(Scheduling)
 async def set_scheduling(body: SchedulingRequest, request: Request) -> Response:
     """Change the given settings from the next step on; the answer contains all settings."""
     engine = engine_named(server_context(request), body.model)

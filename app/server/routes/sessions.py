@@ -5,6 +5,8 @@ from starlette.responses import Response
 
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.engine import SessionList
+from app.server.wire.described import answers
 from app.server.wire.json_response import json_response
 
 router = APIRouter()
@@ -12,6 +14,7 @@ router = APIRouter()
 
 @router.get("/v1/sessions")
 @requires("metrics")
+@answers(SessionList)
 async def list_sessions(request: Request) -> Response:
     """The sessions that were used last, the newest first; no texts."""
     found = server_context(request).sessions.recent()

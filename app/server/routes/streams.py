@@ -1,6 +1,6 @@
 """`GET` and `DELETE /streams/{request_id}`: go on with the stream of a `resumable` request, or end it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request
 from starlette.responses import Response
@@ -8,6 +8,7 @@ from starlette.responses import Response
 from app.server.calls.event_stream import EventStream
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.described import answers
 
 router = APIRouter()
 
@@ -16,6 +17,7 @@ RequestId = Annotated[str, Path(max_length=128)]
 
 @router.get("/streams/{request_id}")
 @requires("infer")
+@answers(None, events=dict[str, Any])
 async def resume(
     request: Request,
     request_id: RequestId,
@@ -29,6 +31,7 @@ async def resume(
 
 @router.delete("/streams/{request_id}")
 @requires("infer")
+@answers(None, status=204)
 async def cancel(request: Request, request_id: RequestId) -> Response:
     """Abort the request; unknown ids are ignored, because it may have finished."""
     await server_context(request).kept_streams.discard(request_id)

@@ -21,6 +21,13 @@ from app.server.calls.model import LoadedModel, ModelName, loaded_model, off_loo
 from app.server.calls.prompts import chat_prompt, chat_text, text_ids
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
+from app.server.wire.answers.engine import (
+    DetokenizedText,
+    RenderedTemplate,
+    TokenizedText,
+    TokenizerInfo,
+)
+from app.server.wire.described import answers
 from app.server.wire.errors import bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -39,6 +46,7 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/tokenize")
 @requires("infer")
+@answers(TokenizedText)
 async def tokenize(body: TokenizeRequest, request: Request) -> Response:
     """Token ids of a prompt or of a conversation."""
     context = server_context(request)
@@ -93,6 +101,7 @@ def _piece(token: bytes) -> str | list[int]:
 
 @router.post("/detokenize")
 @requires("infer")
+@answers(DetokenizedText)
 async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
     """Text of token ids."""
     context = server_context(request)
@@ -112,6 +121,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> Response:
 
 @router.post("/apply-template")
 @requires("infer")
+@answers(RenderedTemplate)
 async def apply_template(body: ApplyTemplateRequest, request: Request) -> Response:
     """A conversation rendered by the model's chat template."""
     context = server_context(request)
@@ -125,6 +135,7 @@ async def apply_template(body: ApplyTemplateRequest, request: Request) -> Respon
 
 @router.get("/tokenizer_info")
 @requires("infer")
+@answers(TokenizerInfo)
 async def tokenizer_info(request: Request, model: ModelName = None) -> Response:
     """The tokenizer's fingerprint, its chat template and the text of its control tokens."""
     tokenizer = loaded_model(server_context(request), model).tokenizer
@@ -142,6 +153,7 @@ async def tokenizer_info(request: Request, model: ModelName = None) -> Response:
 
 @router.get("/tokenizer")
 @requires("infer")
+@answers(dict[str, Any])
 async def whole_tokenizer(request: Request, model: ModelName = None) -> Response:
     """Vocabulary, merges and chat template, from which `HttpClient` makes an equal tokenizer.
 

@@ -22,7 +22,10 @@ from app.server.retrieval.file_folder import PartialFile
 from app.server.retrieval.parted_uploads import MAX_PART_BYTES, Part, PartedUpload
 from app.server.retrieval.records import UploadedFile
 from app.server.retrieval.service import new_file_id
+from app.server.wire.answers.retrieval import UploadObject, UploadPartObject
+from app.server.wire.described import FORM, answers, reads
 from app.server.wire.errors import bad_request
+from app.server.wire.forms import PartForm
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.multipart import MultipartDecoder
@@ -35,6 +38,7 @@ _json = APIRouter(route_class=JsonRoute)
 
 @_json.post("/v1/uploads")
 @requires("files")
+@answers(UploadObject)
 async def create_upload(body: CreateUpload, request: Request) -> Response:
     """Begin an upload of a known length."""
     check_extra_fields(request, body)
@@ -59,6 +63,8 @@ async def create_upload(body: CreateUpload, request: Request) -> Response:
 
 @router.post("/v1/uploads/{upload_id}/parts")
 @requires("files")
+@reads(PartForm, FORM)
+@answers(UploadPartObject)
 async def add_upload_part(upload_id: str, request: Request) -> Response:
     """Add the bytes of one part, the field `data` of a multipart form."""
     context = server_context(request)
@@ -83,6 +89,7 @@ async def add_upload_part(upload_id: str, request: Request) -> Response:
 
 @_json.post("/v1/uploads/{upload_id}/complete")
 @requires("files")
+@answers(UploadObject)
 async def complete_upload(upload_id: str, body: CompleteUpload, request: Request) -> Response:
     """Join the parts to a file."""
     check_extra_fields(request, body)
@@ -114,6 +121,7 @@ async def complete_upload(upload_id: str, body: CompleteUpload, request: Request
 
 @router.post("/v1/uploads/{upload_id}/cancel")
 @requires("files")
+@answers(UploadObject)
 async def cancel_upload(upload_id: str, request: Request) -> Response:
     """Give an upload up; its bytes are erased."""
     upload = await ask_catalogue(request, lambda it: it.uploads.cancel(upload_id))

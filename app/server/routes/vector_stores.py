@@ -35,6 +35,15 @@ from app.server.retrieval.records import (
     VectorStore,
 )
 from app.server.retrieval.service import Opened
+from app.server.wire.answers.base import Deleted, PageAnswer
+from app.server.wire.answers.retrieval import (
+    FileBatchObject,
+    FoundPassages,
+    StoreFileContent,
+    StoreFileObject,
+    VectorStoreObject,
+)
+from app.server.wire.described import answers
 from app.server.wire.errors import bad_request
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
@@ -59,6 +68,7 @@ POLL_AFTER = {"openai-poll-after-ms": "200"}
 
 @router.post("/v1/vector_stores")
 @requires("rag")
+@answers(VectorStoreObject)
 async def create_vector_store(body: CreateVectorStore, request: Request) -> Response:
     """Create a vector store; its files are indexed in the background."""
     check_extra_fields(request, body)
@@ -84,6 +94,7 @@ async def create_vector_store(body: CreateVectorStore, request: Request) -> Resp
 
 @router.get("/v1/vector_stores")
 @requires("rag")
+@answers(PageAnswer[VectorStoreObject])
 async def list_vector_stores(
     request: Request,
     limit: Limit = DEFAULT_PAGE,
@@ -99,6 +110,7 @@ async def list_vector_stores(
 
 @router.get("/v1/vector_stores/{store_id}")
 @requires("rag")
+@answers(VectorStoreObject)
 async def retrieve_vector_store(store_id: str, request: Request) -> Response:
     """One vector store."""
     store = await ask_catalogue(request, lambda it: it.catalogue.store(store_id))
@@ -107,6 +119,7 @@ async def retrieve_vector_store(store_id: str, request: Request) -> Response:
 
 @router.post("/v1/vector_stores/{store_id}")
 @requires("rag")
+@answers(VectorStoreObject)
 async def modify_vector_store(store_id: str, body: ModifyVectorStore, request: Request) -> Response:
     """Change the name, the metadata or the expiry."""
     check_extra_fields(request, body)
@@ -123,6 +136,7 @@ async def modify_vector_store(store_id: str, body: ModifyVectorStore, request: R
 
 @router.delete("/v1/vector_stores/{store_id}")
 @requires("rag")
+@answers(Deleted)
 async def delete_vector_store(store_id: str, request: Request) -> Response:
     """Delete a vector store and what is indexed in it; the files stay."""
     await _followed(request, store_id, lambda it: it.delete_store(store_id))
@@ -131,6 +145,7 @@ async def delete_vector_store(store_id: str, request: Request) -> Response:
 
 @router.post("/v1/vector_stores/{store_id}/search")
 @requires("rag")
+@answers(FoundPassages)
 async def search_vector_store(store_id: str, body: SearchVectorStore, request: Request) -> Response:
     """Search a vector store, with one query or the fused results of several."""
     context = server_context(request)
@@ -176,6 +191,7 @@ async def search_vector_store(store_id: str, body: SearchVectorStore, request: R
 
 @router.post("/v1/vector_stores/{store_id}/files")
 @requires("rag")
+@answers(StoreFileObject)
 async def create_store_file(store_id: str, body: CreateStoreFile, request: Request) -> Response:
     """Add a file; it is indexed in the background."""
     check_extra_fields(request, body)
@@ -188,6 +204,7 @@ async def create_store_file(store_id: str, body: CreateStoreFile, request: Reque
 
 @router.get("/v1/vector_stores/{store_id}/files")
 @requires("rag")
+@answers(PageAnswer[StoreFileObject])
 async def list_store_files(
     store_id: str,
     request: Request,
@@ -207,6 +224,7 @@ async def list_store_files(
 
 @router.get("/v1/vector_stores/{store_id}/files/{file_id}")
 @requires("rag")
+@answers(StoreFileObject)
 async def retrieve_store_file(store_id: str, file_id: str, request: Request) -> Response:
     """One file of a vector store."""
     file = await ask_catalogue(request, lambda it: it.catalogue.store_file(store_id, file_id))
@@ -215,6 +233,7 @@ async def retrieve_store_file(store_id: str, file_id: str, request: Request) -> 
 
 @router.post("/v1/vector_stores/{store_id}/files/{file_id}")
 @requires("rag")
+@answers(StoreFileObject)
 async def update_store_file(
     store_id: str, file_id: str, body: UpdateStoreFile, request: Request
 ) -> Response:
@@ -229,6 +248,7 @@ async def update_store_file(
 
 @router.delete("/v1/vector_stores/{store_id}/files/{file_id}")
 @requires("rag")
+@answers(Deleted)
 async def delete_store_file(store_id: str, file_id: str, request: Request) -> Response:
     """Remove a file from a vector store; the file itself stays."""
     await _followed(request, store_id, lambda it: it.remove_store_file(store_id, file_id))
@@ -237,6 +257,7 @@ async def delete_store_file(store_id: str, file_id: str, request: Request) -> Re
 
 @router.get("/v1/vector_stores/{store_id}/files/{file_id}/content")
 @requires("rag")
+@answers(StoreFileContent)
 async def store_file_content(store_id: str, file_id: str, request: Request) -> Response:
     """The text of a file as it was indexed."""
     service = retrieval_service(server_context(request))
@@ -256,6 +277,7 @@ async def store_file_content(store_id: str, file_id: str, request: Request) -> R
 
 @router.post("/v1/vector_stores/{store_id}/file_batches")
 @requires("rag")
+@answers(FileBatchObject)
 async def create_file_batch(store_id: str, body: CreateFileBatch, request: Request) -> Response:
     """Add many files as one batch; they are indexed in the background."""
     check_extra_fields(request, body)
@@ -267,6 +289,7 @@ async def create_file_batch(store_id: str, body: CreateFileBatch, request: Reque
 
 @router.get("/v1/vector_stores/{store_id}/file_batches/{batch_id}")
 @requires("rag")
+@answers(FileBatchObject)
 async def retrieve_file_batch(store_id: str, batch_id: str, request: Request) -> Response:
     """One batch."""
     batch = await ask_catalogue(request, lambda it: it.catalogue.batch(store_id, batch_id))
@@ -274,6 +297,7 @@ async def retrieve_file_batch(store_id: str, batch_id: str, request: Request) ->
 
 
 @requires("rag")
+@answers(FileBatchObject)
 async def cancel_file_batch(store_id: str, batch_id: str, request: Request) -> Response:
     """Stop indexing a batch; the files that are indexed already stay."""
     refuse_other_sites(request)
@@ -293,6 +317,7 @@ router.add_api_route(
 
 @router.get("/v1/vector_stores/{store_id}/file_batches/{batch_id}/files")
 @requires("rag")
+@answers(PageAnswer[StoreFileObject])
 async def list_batch_files(
     store_id: str,
     batch_id: str,

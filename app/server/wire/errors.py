@@ -1,6 +1,6 @@
 """Error responses in OpenAI's format: `{"error": {message, type, param, code}}`.
 
-Clients of Anthropic's API get its own format (`anthropic_errors`).
+Clients of Anthropic's API and of Ollama's get those formats (`anthropic_errors`, `ollama_errors`).
 
 The official client retries 408, 409, 429 and 5xx as the hints in the headers say; errors that are
 worth a retry carry them.
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.server.wire import anthropic_errors
+from app.server.wire import anthropic_errors, ollama_errors
 from app.server.wire.body import IMAGE_TAG, TEXT_TAG
 from engine.api.errors import EngineUnavailable, InvalidRequest, QueueFull
 
@@ -126,18 +126,23 @@ class ErrorResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
+        error = self._error
+        if ollama_errors.is_read_by(scope):
+            body = orjson.dumps(ollama_errors.error_body(error.detail))
+            response = Response(body, error.status_code, error.headers, self.media_type)
+            await response(scope, receive, send)
+            return
         if not anthropic_errors.is_read_by(scope):
             await super().__call__(scope, receive, send)
             return
-        error = self._error
         status = anthropic_errors.status_of(error.status_code)
-        body = anthropic_errors.error_body(
+        fields = anthropic_errors.error_body(
             status,
             error.detail,
             details=error.details,
             request_id=scope.get("state", {}).get("request_id"),
         )
-        response = Response(orjson.dumps(body), status, error.headers, self.media_type)
+        response = Response(orjson.dumps(fields), status, error.headers, self.media_type)
         await response(scope, receive, send)
 
 

@@ -1,132 +1,76 @@
-"""Rules for request fields that no schema declares; none is dropped silently.
+"""Rules for members of request bodies that no schema declares; none is dropped silently.
 
-* *Accepted*: a known field that has no effect on this engine.
-* *Unsupported*: a known field that is not implemented. A 400 names it, unless it carries the value
-  that means "off" (many clients send defaults).
-* *Unknown*: ignored, counted and listed in a response header; with `strict_fields` a 400. Inside an object
-  that says how to answer, such as `response_format`, it is always a 400.
+* *Without effect*: a known member that changes nothing on this engine. A response header lists it.
+* *Unsupported*: a known member that is not implemented. A 400 names it, unless it carries the value that
+  means "off" (many clients send defaults).
+* *Unknown*: ignored, counted and listed in another response header; with `strict_fields` a 400. Inside an
+  object that says how to answer, such as `response_format`, it is always a 400.
 
-The tables here are those of whole bodies in OpenAI's forms. An object inside one has its own (`Body`), and
-so has a whole body that ignores what it does not know (`keeps_unknown`).
+The class of a body, or of an object in one, is the table of its members (`Body`).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from app.server.wire.body import Body, IsOff, nothing, nothing_or
+from app.server.wire.body import Body
 from app.server.wire.errors import bad_request
 
 IGNORED_HEADER = "x-pravaha-ignored-fields"
+WITHOUT_EFFECT_HEADER = "x-pravaha-without-effect"
 _LISTED_NAMES = 20
 _LISTED_CHARS = 64
 
-ACCEPTED: dict[str, str] = {
-    "user": "identifies the caller's end user; nothing here depends on it",
-    "safety_identifier": "as `user`",
-    "metadata": "the caller's own notes; not stored",
-    "store": "chats are never stored, whatever it says",
-    "service_tier": "there is one tier",
-    "verbosity": "a hint to models trained for it; ours are not",
-    "prompt_cache_key": "names a session; of chats the figures are sorted by it (`/v1/sessions`)",
-    "session_id": "as `prompt_cache_key`",
-    "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
-    "prompt_cache_retention": "as `prompt_cache_options`",
-    "audio": "the voice of spoken answers, which `modalities` would ask for",
-    "prediction": "a hint for speed; answers are the same without it",
-}
-"""Known fields without an effect, and the reason why they have none."""
 
-_off = nothing_or(False)
-_empty = nothing_or([], {}, "")
+@dataclass(slots=True)
+class Undeclared:
+    """Paths of the undeclared members of a body.
 
-UNSUPPORTED: dict[str, IsOff] = {
-    # OpenAI, chat and completions
-    "best_of": nothing_or(1),  # plain completions have it
-    "echo": _off,  # plain completions have it
-    "function_call": nothing_or("none", "auto"),  # chat has it
-    "functions": _empty,  # chat has it
-    "modalities": nothing_or(["text"]),
-    "moderation": nothing,
-    "parallel_tool_calls": nothing_or(True, False),  # chat has it
-    "reasoning": nothing,  # chat has it
-    "reasoning_effort": nothing_or("none"),  # chat has it
-    "suffix": _empty,  # plain completions have it
-    "top_logprobs": nothing_or(0),  # chat has it; plain completions have `logprobs`
-    "tool_choice": nothing_or("none", "auto"),  # chat has it
-    "tools": _empty,  # chat has it
-    "web_search_options": nothing,
-    # vLLM, SGLang and llama.cpp
-    "allowed_token_ids": nothing,
-    "bad_words": _empty,
-    "chat_template": nothing,
-    "chat_template_kwargs": _empty,  # chat has it
-    "continue_final_message": _off,  # chat has it
-    "documents": _empty,
-    "dynatemp_range": nothing_or(0, 0.0),
-    "ebnf": nothing,
-    "enable_thinking": _off,  # chat has it
-    "guided_decoding_backend": nothing,
-    "guided_whitespace_pattern": nothing,
-    "length_penalty": nothing_or(1, 1.0),
-    "logits_processors": _empty,
-    "lora_path": nothing,
-    "max_chunks_per_doc": nothing,  # reranking reads all chunks
-    "max_tokens_per_doc": nothing,
-    "max_output_tokens": nothing,  # `max_tokens`
-    "min_tokens": nothing_or(0),
-    "mirostat": nothing_or(0),
-    "n_predict": nothing,
-    "num_predict": nothing,  # `max_tokens`
-    "rank_fields": nothing,
-    "regex": nothing,
-    "retrieval": nothing,  # chat has it
-    "repeat_penalty": nothing_or(1, 1.0),
-    "skip_special_tokens": nothing_or(True),
-    "spaces_between_special_tokens": nothing_or(True),
-    "stop_sequences": _empty,  # `stop`
-    "structural_tag": nothing,
-    "truncate_prompt_tokens": nothing,
-    "typical_p": nothing_or(1, 1.0),
-    "use_beam_search": _off,
-}
-"""Known fields that are not implemented, each with the test for a value that means "off"."""
+    Attributes:
+        unknown: those that are in no table.
+        without_effect: those that are known to change nothing.
+    """
+
+    unknown: list[str] = field(default_factory=list)
+    without_effect: list[str] = field(default_factory=list)
 
 
-def unknown_fields(body: Body, *, strict: bool) -> list[str]:
-    """Paths of the undeclared fields of a body that are neither accepted nor unsupported.
+def undeclared_fields(body: Body, *, strict: bool) -> Undeclared:
+    """The undeclared members of a body, and of the objects in it.
 
     Raises:
-        ApiError: 400 for an unsupported field, or for an unknown one if `strict`.
+        ApiError: 400 for an unsupported member, for an unknown one where none is ignored, or for any
+            unknown one if `strict`.
     """
-    unknown: list[str] = []
+    found = Undeclared()
     for prefix, model in _models(body):
         for name, value in (model.model_extra or {}).items():
-            if _is_unknown(prefix, name, value, model):
-                unknown.append(prefix + name)
-    if unknown and strict:
+            if name in model.without_effect:
+                if value is not None:
+                    found.without_effect.append(prefix + name)
+            elif _is_unknown(prefix, name, value, model):
+                found.unknown.append(prefix + name)
+    if found.unknown and strict:
         raise bad_request(
-            f"No field is called {unknown[0]!r}; this server runs with --strict-fields.",
-            param=unknown[0],
+            f"No field is called {found.unknown[0]!r}; this server runs with --strict-fields.",
+            param=found.unknown[0],
             code="unknown_parameter",
         )
-    return unknown
+    return found
 
 
 def _is_unknown(prefix: str, name: str, value: Any, model: Body) -> bool:
-    """Whether an undeclared field of a body (without a prefix), or of an object in one, is to be listed.
+    """Whether a member of a body (without a prefix), or of an object in one, is to be listed as unknown.
 
     Raises:
-        ApiError: 400 for an unsupported field, or an unknown one where none is ignored.
+        ApiError: 400 for an unsupported member, or an unknown one where none is ignored.
     """
     path = prefix + name
-    has_own = bool(prefix) or model.keeps_unknown
-    if name in (model.without_effect if has_own else ACCEPTED):
-        return False
-    is_off = (model.unsupported if has_own else UNSUPPORTED).get(name)
+    is_off = model.unsupported.get(name)
     if is_off is None:
         if not prefix or model.keeps_unknown:
             return True

@@ -6,5 +6,5 @@ from pydantic import PlainValidator
 
 from engine.api.keep_alive import keep_alive_seconds
 
-KeepAlive = Annotated[float, PlainValidator(keep_alive_seconds)]
+KeepAlive = Annotated[float, PlainValidator(keep_alive_seconds, json_schema_input_type=float | str)]
 """Seconds for which the model stays loaded after its last request; infinite for ever."""

@@ -51,35 +51,66 @@ class LlamaCppSampling(DefaultedBody):
     }
 
     model: str | None = None
+    """Name or alias of the model; the first one without it."""
     stream: bool | None = None
+    """Send pieces while the answer is generated."""
     n_predict: int | None = None
+    """Most tokens of the answer; negative ones are no limit."""
     max_tokens: int | None = None
+    """As `n_predict`."""
     temperature: float | None = None
+    """As in chats."""
     top_k: int | None = None
+    """As in chats."""
     top_p: float | None = None
+    """As in chats."""
     min_p: float | None = None
+    """As in chats."""
     repeat_penalty: float | None = None
+    """As `repetition_penalty` of a chat."""
     presence_penalty: float | None = None
+    """As in chats."""
     frequency_penalty: float | None = None
+    """As in chats."""
     dry_multiplier: float | None = None
+    """As in chats."""
     dry_base: float | None = None
+    """As in chats."""
     dry_allowed_length: int | None = None
+    """As in chats."""
     dry_penalty_last_n: int | None = None
+    """As in chats."""
     dry_sequence_breakers: list[str] | None = None
+    """As in chats."""
     seed: int | None = None
-    stop: Annotated[list[str] | None, BeforeValidator(_one_or_many)] = None
+    """As in chats."""
+    stop: Annotated[
+        list[str] | None,
+        BeforeValidator(_one_or_many, json_schema_input_type=str | list[str] | None),
+    ] = None
+    """As in chats."""
     ignore_eos: bool | None = None
-    logit_bias: Annotated[dict[str, float] | None, BeforeValidator(_bias)] = None
+    """As in chats."""
+    logit_bias: Annotated[
+        dict[str, float] | None,
+        BeforeValidator(_bias, json_schema_input_type=dict[str, float] | list[list[Any]] | None),
+    ] = None
+    """Pairs of a token id and a bias (`false` forbids the token), or an object."""
     grammar: str | None = None
+    """A grammar of the answer: GBNF."""
     json_schema: dict[str, Any] | None = None
+    """A JSON schema that the answer must match."""
     n_probs: int | None = None
+    """Log-probabilities of the tokens, with so many alternatives."""
     return_tokens: bool | None = None
+    """Add the token ids."""
 
 
 class LlamaCppCompletionRequest(LlamaCppSampling):
     """Body of `POST /completion`: a text, token ids, or pieces of both in a row."""
 
     prompt: str | list[int | str]
+    """A text, token ids, or pieces of both in a row."""
 
 
 class ExtraFile(DefaultedBody):
@@ -88,13 +119,19 @@ class ExtraFile(DefaultedBody):
     keeps_unknown: ClassVar[bool] = True
 
     filename: str = ""
+    """Its name."""
     text: str
+    """Its text."""
 
 
 class LlamaCppInfillRequest(LlamaCppSampling):
     """Body of `POST /infill`: the text before and after a gap, and what of the middle is written."""
 
     input_prefix: str = ""
+    """The text before the gap."""
     input_suffix: str = ""
+    """The text after it."""
     input_extra: Annotated[list[ExtraFile], Field(default_factory=list, max_length=256)]
+    """Other files, for models with a token for them."""
     prompt: str = ""
+    """What of the middle is written already."""

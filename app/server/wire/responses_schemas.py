@@ -55,10 +55,15 @@ class TextFormat(Body):
     keeps_unknown: ClassVar[bool] = True
 
     type: Literal["text", "json_object", "json_schema"]
+    """Free text, any JSON object, or JSON that matches a schema."""
     name: str | None = None
+    """Name of the schema."""
     description: str | None = None
+    """What the schema is for."""
     schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    """The JSON schema."""
     strict: bool | None = None
+    """Enforced or not, the schema always holds."""
 
 
 class TextOptions(Body):
@@ -67,6 +72,7 @@ class TextOptions(Body):
     keeps_unknown: ClassVar[bool] = True
 
     format: TextFormat | None = None
+    """The form of the text."""
     verbosity: str | None = None
     """A hint to models that are trained for it; it is only given back."""
 
@@ -76,13 +82,14 @@ class ReasoningOptions(Body):
 
     keeps_unknown: ClassVar[bool] = True
     without_effect: ClassVar[Mapping[str, str]] = {
-        "generate_summary": "as `summary`",
         "context": "all reasoning that is sent is read",
         "mode": "there is one",
     }
 
     effort: ReasoningEffort | None = None
+    """As `reasoning_effort` of a chat."""
     summary: str | None = None
+    """`auto`, `concise` or `detailed`: the reasoning comes as the summary of its item."""
     generate_summary: str | None = None
     """The older name of `summary`."""
 
@@ -98,6 +105,7 @@ class ConversationReference(Body):
     keeps_unknown: ClassVar[bool] = True
 
     id: ResponseId
+    """Its id."""
 
 
 class InputFields(Body):
@@ -106,9 +114,13 @@ class InputFields(Body):
     keeps_unknown: ClassVar[bool] = True
 
     model: ModelName
+    """Name or alias of the model."""
     input: ItemsOrText | None = None
+    """A text, or a list of items."""
     instructions: str | None = None
+    """A message of the system before all others; not kept."""
     previous_response_id: ResponseId | None = None
+    """Go on from this response."""
 
     @property
     def conversation_id(self) -> str | None:
@@ -120,12 +132,19 @@ class ContextFields(InputFields):
     """Fields that say what the model reads."""
 
     conversation: ResponseId | ConversationReference | None = None
+    """Go on from this conversation, and add to it."""
     tools: Annotated[list[dict[str, Any]], Field(max_length=MAX_TOOLS)] | None = None
+    """Tools that the model may call."""
     tool_choice: str | dict[str, Any] | None = None
+    """`auto`, `none`, `required`, or a tool."""
     parallel_tool_calls: bool | None = None
+    """False allows one call an answer."""
     text: TextOptions | None = None
+    """The form of the text."""
     reasoning: ReasoningOptions | None = None
+    """How much the model reasons."""
     truncation: Literal["auto", "disabled"] | None = None
+    """`auto` leaves out the oldest messages where the prompt is too long."""
 
     @property
     def conversation_id(self) -> str | None:
@@ -154,35 +173,65 @@ class ResponseRequest(ContextFields):
     unsupported: ClassVar[Mapping[str, IsOff]] = {"prompt": nothing}
 
     stream: bool | None = None
+    """Send events while the answer is generated."""
     background: bool | None = None
+    """Answer at once, and go on without the client."""
     store: bool | None = None
+    """False keeps nothing."""
     include: list[str] | None = None
+    """More members of the output: log-probabilities, results of searches."""
     max_output_tokens: OutputLimit | None = None
+    """Most tokens of the output; -1 is no limit but the context."""
     max_tool_calls: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    """Most calls of MCP servers that are made."""
     metadata: Metadata | None = None
+    """The caller's own notes; kept and given back."""
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
+    """Log-probabilities of the text's tokens, with so many alternatives."""
     prompt_cache_key: str | None = None
+    """Name of the session; given back."""
     safety_identifier: str | None = None
+    """Only given back."""
     service_tier: str | None = None
+    """There is one; given back as `default`."""
     user: str | None = None
+    """Only given back."""
     temperature: Any = None
+    """As in chats."""
     top_p: Any = None
+    """As in chats."""
     top_k: Any = None
+    """As in chats."""
     min_p: Any = None
+    """As in chats."""
     presence_penalty: Any = None
+    """As in chats."""
     frequency_penalty: Any = None
+    """As in chats."""
     repetition_penalty: Any = None
+    """As in chats."""
     logit_bias: Any = None
+    """As in chats."""
     seed: Any = None
+    """As in chats."""
     stop: Any = None
+    """As in chats."""
     stop_token_ids: Any = None
+    """As in chats."""
     ignore_eos: Any = None
+    """As in chats."""
     service_class: Any = None
+    """As in chats."""
     priority: Any = None
+    """As in chats."""
     deadline_ms: Any = None
+    """As in chats."""
     cache_salt: Any = None
+    """As in chats."""
     enable_thinking: Any = None
+    """As in chats."""
     chat_template_kwargs: TemplateVariables | None = None
+    """As in chats."""
 
     @property
     def is_stored(self) -> bool:
@@ -249,7 +298,9 @@ class CreateConversation(Body):
     keeps_unknown: ClassVar[bool] = True
 
     items: ConversationItems | None = None
+    """Its first items."""
     metadata: Metadata | None = None
+    """The caller's own notes."""
 
 
 class UpdateConversation(Body):
@@ -258,6 +309,7 @@ class UpdateConversation(Body):
     keeps_unknown: ClassVar[bool] = True
 
     metadata: Metadata | None = None
+    """The new notes; without them nothing changes."""
 
 
 class CreateConversationItems(Body):
@@ -266,3 +318,4 @@ class CreateConversationItems(Body):
     keeps_unknown: ClassVar[bool] = True
 
     items: ConversationItems
+    """Items to append."""

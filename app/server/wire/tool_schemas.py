@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from agents.tool_loop.values import DEFAULT_ROUNDS, MAX_ROUNDS
 from app.server.wire.body import Body, DefaultedBody
@@ -42,9 +42,13 @@ class FunctionBody(Body):
     keeps_unknown: ClassVar[bool] = True
 
     name: Annotated[str, AfterValidator(_function_name)]
+    """Name of the function."""
     description: str | None = None
+    """What it does; the model reads it."""
     parameters: Annotated[dict[str, Any] | None, AfterValidator(_flat_parameters)] = None
+    """JSON schema of its arguments."""
     strict: bool | None = None
+    """The arguments must match the schema."""
 
     @property
     def tool(self) -> Tool:
@@ -58,7 +62,9 @@ class ToolBody(Body):
     keeps_unknown: ClassVar[bool] = True
 
     type: Annotated[str, Field(min_length=1, max_length=64)]
+    """`function`; tools of other types are skipped."""
     function: FunctionBody | None = None
+    """The function."""
 
     @model_validator(mode="before")
     @classmethod
@@ -171,7 +177,35 @@ def _named(function: Any) -> str:
     return name
 
 
-ToolChoiceField = Annotated[Any, BeforeValidator(_tool_choice)]
+class ChosenFunction(BaseModel):
+    """The function of a choice."""
+
+    name: str
+
+
+class ToolOfChoice(BaseModel):
+    """A function that must be called; in the flat form its `name` is a member of the choice itself."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class AllowedTools(BaseModel):
+    """Functions of which some may, or must, be called."""
+
+    mode: Literal["auto", "required", "none"]
+    tools: list[ToolOfChoice]
+
+
+class AllowedToolsChoice(BaseModel):
+    """A choice among some of the tools."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
+
+
+_Choices = Literal["auto", "none", "required", "any"] | ToolOfChoice | AllowedToolsChoice | None
+ToolChoiceField = Annotated[Any, BeforeValidator(_tool_choice, json_schema_input_type=_Choices)]
 """A `ToolChoice`."""
 
 
@@ -186,7 +220,10 @@ def _function_choice(value: Any) -> Any:
     raise ValueError("must be 'auto', 'none', or a function as {'name': …}")
 
 
-FunctionChoiceField = Annotated[Any, BeforeValidator(_function_choice)]
+_OldChoices = Literal["auto", "none"] | ChosenFunction | None
+FunctionChoiceField = Annotated[
+    Any, BeforeValidator(_function_choice, json_schema_input_type=_OldChoices)
+]
 """OpenAI's old field `function_call`, as a `ToolChoice`."""
 
 
@@ -197,28 +234,39 @@ class ToolLoopBody(DefaultedBody):
     """Tools that the server calls itself before it answers (`docs/tools.md`)."""
 
     tools: Annotated[list[_LoopName], Field(max_length=64)] | None = None
+    """Names of built-in tools; without it all that only read."""
     mcp_servers: Annotated[list[_LoopName], Field(max_length=16)] = Field(default_factory=list)
+    """Names of configured MCP servers."""
     max_rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = DEFAULT_ROUNDS
+    """Most rounds of calls before the answer."""
     mode: Literal["auto", "ask", "deny"] = "deny"
+    """Of calls with side effects: offer none, ask for approval, or do not ask."""
 
 
 class AgentToolsRequest(ToolLoopBody):
     """Body of `POST /v1/agents/tools`; the further members are those of `ToolLoopRequest`."""
 
     conversation: Annotated[str, Field(max_length=256)] = ""
+    """Names what belongs together: rules and files are those of a conversation."""
     text: str = ""
+    """What the user has written."""
     has_results: bool = False
+    """Whether there are results of tools already."""
 
 
 class MadeCallBody(DefaultedBody):
     """A call as the model has written it; `arguments` is JSON text."""
 
     id: Annotated[str, Field(min_length=1, max_length=256)]
+    """Id of the call."""
     name: Annotated[str, Field(max_length=256)]
+    """Name of the tool."""
     arguments: str = ""
+    """The arguments, as JSON text."""
 
 
 class ToolCallsRequest(DefaultedBody):
     """Body of `POST /v1/agents/tools/{name}/calls`: the calls of one answer."""
 
     calls: Annotated[list[MadeCallBody], Field(min_length=1, max_length=256)]
+    """The calls, in order."""
