@@ -284,6 +284,11 @@ def test_a_choice_of_the_servers_tool_is_for_the_first_round(server):
     first, second = server.engine.requests
     assert (first.sampling.grammar is not None, second.sampling.grammar) == (True, None)
     server.ask("Hi.", tool_choice="none")
+    server.ask(ECHO, "Done.", tool_choice={"type": "mcp", "server_label": "toy"})
+    first, second = server.engine.requests
+    assert (first.sampling.grammar is not None, second.sampling.grammar) == (True, None)
+    missing = {"type": "mcp", "server_label": "toy", "name": "nothing"}
+    assert server.ask("x", status=400, tool_choice=missing)["error"]["param"] == "tool_choice"
 
 
 def test_a_server_that_was_never_approved_is_an_error_of_its_list(server):

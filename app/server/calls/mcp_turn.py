@@ -88,16 +88,27 @@ class McpTurn(LoopTurn):
                 server = str(event.data.get("name", "")).split(" ")[1:2]
                 await self._decide(event, "deny", _NOT_APPROVED.format(*server or ("NAME",)))
         self._offered = [one for one in self._offered if self.access.is_allowed(one.name)]
-        choice = self.body.tool_choice
-        if isinstance(choice, ToolChoice) and choice.names is not None:
-            names = {
-                one.name
-                for one in self._offered
-                if {one.name, f"{one.name.partition('.')[0]}."} & choice.names
-            }
-            choice = replace(choice, names=choice.names | names)
-            self.body = self.body.model_copy(update={"tool_choice": choice})
+        self._choose()
         self.is_opened = True
+
+    def _choose(self) -> None:
+        """Put the names of a server's tools in place of the choice of a server (`SERVER.`)."""
+        choice = self.body.tool_choice
+        if not isinstance(choice, ToolChoice) or choice.names is None:
+            return
+        chosen = {
+            tool.name
+            for tool in self._offered
+            for name in choice.names
+            if tool.name == name or (name.endswith(".") and tool.name.startswith(name))
+        }
+        others = {one.name for one in self.body.offered_tools}
+        if not chosen | (choice.names & others):
+            raise bad_request(
+                "`tool_choice` names no tool that its MCP server offers here.", param="tool_choice"
+            )
+        choice = replace(choice, names=frozenset(chosen | (choice.names & others)))
+        self.body = self.body.model_copy(update={"tool_choice": choice})
 
     async def _before(self) -> AsyncGenerator[TurnPiece, None]:
         """Make the calls that the client has approved."""

@@ -221,7 +221,12 @@ class ResponseAnswer:
         for server, wanted in turn.access.servers.items():
             if wanted.label in turn.listed:
                 continue
-            tools = [_listed_tool(one) for one in turn.offered if one.name.startswith(f"{server}.")]
+            places = [(one, turn.access.place(one.name)) for one in turn.offered]
+            tools = [
+                _listed_tool(tool, place[1])
+                for tool, place in places
+                if place is not None and place[0] == server
+            ]
             error = None if tools else "; ".join(turn.notes) or "The server has no such tools."
             item = {
                 "id": new_id("mcpl"),
@@ -373,10 +378,10 @@ def _shown_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": None, "parameters": None, "strict": None, **tool}
 
 
-def _listed_tool(tool: Tool) -> dict[str, Any]:
-    """A tool of an MCP server as the list of them has it."""
+def _listed_tool(tool: Tool, name: str) -> dict[str, Any]:
+    """A tool of an MCP server as the list of them has it, under the server's own name of it."""
     return {
-        "name": tool.name.partition(".")[2],
+        "name": name,
         "description": tool.description,
         "input_schema": dict(tool.parameters),
         "annotations": None,
