@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 CallFormName = Literal[
     "apriel", "auto", "command", "deepseek", "deepseek-v3.2", "deepseek-v4", "function-gemma", "gemma4",
     "generic", "glm", "granite", "harmony", "hermes", "kimi", "lfm2", "llama-json", "llama-python",
-    "minimax", "mistral", "mistral-args", "nemotron", "olmo", "phi4", "qwen-xml", "seed",
+    "minicpm", "minimax", "mistral", "mistral-args", "nemotron", "olmo", "phi4", "qwen-xml", "seed",
 ]  # fmt: skip
 """Forms in which models write calls (`engine.text.tool_calls`); `auto` is that of the chat template."""
 

@@ -300,6 +300,18 @@ COMMAND = _family(
 )
 
 
+MINICPM = _family(
+    "<|im_start|>user\n",
+    "{%- for one in message.tool_calls %}{{- '<function name=\"' + one.function.name + '\">' }}"
+    "{%- for key, value in one.function.arguments | items %}{{- '<param name=\"' + key + '\">' }}"
+    "{%- if value is string and ('<' in value or '&' in value or '\n' in value) %}{{- '<![CDATA[' + value + ']]>' }}"
+    "{%- else %}{{- value }}{%- endif %}{{- '</param>' }}{%- endfor %}{{- '</function>' }}{%- endfor %}",
+    "{{- '\n<tool_response>' + message.content + '</tool_response>' }}",
+    "<|im_start|>assistant\n",
+    '<function name="f"><param name="p">value</param></function>',
+)
+
+
 def _listed(begin, end):
     return _family(
         "<user>",
@@ -338,6 +350,7 @@ BY_FORM = {
     "phi4": PHI4,
     "granite": GRANITE,
     "minimax": MINIMAX,
+    "minicpm": MINICPM,
     "deepseek": DEEPSEEK,
     "deepseek-v3.2": DEEPSEEK_V32,
     "deepseek-v4": DEEPSEEK_V4,

@@ -18,6 +18,7 @@ from engine.text.tool_calls.forms.lfm2 import LFM2
 from engine.text.tool_calls.forms.listed_json import APRIEL, NEMOTRON
 from engine.text.tool_calls.forms.llama import LLAMA_JSON, LLAMA_PYTHON
 from engine.text.tool_calls.forms.marked_json import GRANITE, PHI4
+from engine.text.tool_calls.forms.minicpm import MINICPM
 from engine.text.tool_calls.forms.minimax import MINIMAX
 from engine.text.tool_calls.forms.mistral import MISTRAL, MISTRAL_ARGS
 from engine.text.tool_calls.forms.olmo import OLMO
@@ -30,7 +31,7 @@ GENERIC = replace(HERMES, name="generic", signs=())
 
 _BY_TEMPLATE = (
     HARMONY, GEMMA4, FUNCTION_GEMMA, SEED, MINIMAX, QWEN_XML, GLM, DEEPSEEK, DEEPSEEK_V4, DEEPSEEK_V32, KIMI,
-    COMMAND, NEMOTRON, LFM2, PHI4, HERMES, APRIEL, OLMO, GRANITE,
+    COMMAND, NEMOTRON, MINICPM, LFM2, PHI4, HERMES, APRIEL, OLMO, GRANITE,
     MISTRAL_ARGS, MISTRAL, LLAMA_PYTHON, LLAMA_JSON,
 )  # fmt: skip
 """Forms in the order in which their signs are looked for: the more specific sign first."""

@@ -170,12 +170,13 @@ def _read_text(
     if strips:
         yield from chars.literal("\n")
     back = chars.back
+    starts = {tag[0] for tag in closing}
     held = ""  # a line break, which the closing tag may follow
     while True:
         character = back.pop() if back else (yield)
         if not character:
             return
-        if character == "<":
+        if character in starts:
             chars.unread(character)
             if (yield from _closes(chars, closing, following)):
                 return

@@ -55,6 +55,20 @@ def test_the_form_is_that_of_the_template(name):
     assert form_of_template(BY_FORM[name]).name == name
 
 
+@pytest.mark.parametrize(
+    ("sign", "name"),
+    [
+        ("'List of tools: [' + tool", "lfm2"),
+        ("'<' + dsml_token + 'tool_calls>' set dsml_token = '｜DSML｜'", "deepseek-v4"),
+        ("'<' + dsml_token + 'function_calls>' set dsml_token = '｜DSML｜'", "deepseek-v3.2"),
+        ("<seed:tool_call><parameter=", "seed"),
+        ("<tool_calls>[", "apriel"),
+    ],
+)
+def test_a_form_is_found_by_what_its_templates_say(sign, name):
+    assert form_of_template(sign).name == name
+
+
 def test_a_template_without_tools_has_the_generic_form():
     assert form_of_template(CHATML).name == "generic"
 

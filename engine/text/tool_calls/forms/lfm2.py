@@ -25,7 +25,7 @@ def _read(chars: Characters, sink: CallSink) -> Reading[None]:
 
 LFM2 = CallForm(
     name="lfm2",
-    signs=(_BEGIN, "<|tool_list_start|>"),
+    signs=(_BEGIN, "<|tool_list_start|>", "List of tools: ["),
     openings={_BEGIN: _read},
     marks=(_BEGIN, _END),
     opening=_BEGIN + "[",

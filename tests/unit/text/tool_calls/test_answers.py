@@ -185,6 +185,11 @@ OWN_FORMS = [
     ("deepseek-v3.2", '<｜DSML｜function_calls><｜DSML｜invoke name="search-files"><｜DSML｜parameter name="note" string="true">7'
      '</｜DSML｜parameter><｜DSML｜parameter name="other" string="false">7</｜DSML｜parameter></｜DSML｜invoke>',
      [("search-files", {"note": "7", "other": 7})]),
+    ("minicpm", '<function name="search-files"><param name="query"><![CDATA[a "b"\n</c>]]></param><param name="limit">3</param>'
+     '<param name="deep">True</param><param name="paths">[\'x\']</param></function>', [SEARCH]),
+    ("minicpm", 'I look.\n<function name="get_weather"><param name="city">Paris</param></function><function name="get_time"></function>',
+     ["I look.", PARIS, TIME]),
+    ("minicpm", '<function name="multiply"></function>', ['<function name="multiply"></function>']),
     ("deepseek-v4", '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_time">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>', [TIME]),
     ("seed", "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>\n"
      "<seed:tool_call>\n<function=get_time>\n</function>\n</seed:tool_call>", [PARIS, TIME]),
