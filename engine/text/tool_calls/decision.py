@@ -41,8 +41,8 @@ NO_FURTHER_CALL = (
     "Answer my last question now in words. If the results above do not say it, tell me so."
 )
 """Of nine wordings tried with the 1.5B after results with and without the answer: one that began with "No
-further call is needed" was repeated as the answer; with those that spoke of "my question" or "the question" the
-second question of a conversation was answered by the answer to the first, or by the whole file."""
+further call is needed" was repeated as the answer; with those that spoke of "my question" or "the question"
+the second question of a conversation was answered by the answer to the first, or by the whole file."""
 _LEAST_NAME_LOGPROB = -2.0
 """A name counts no more than this against a call: tools of agents overlap."""
 _ODDS_WEIGHT = 0.05
