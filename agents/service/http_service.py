@@ -149,8 +149,8 @@ class HttpRunService:
             ) from error
         if response.is_success:
             return response.json()
-        error = error_of(response)
-        raise UnknownAgent(str(error)) if response.status_code == 404 else error
+        refusal = error_of(response)
+        raise UnknownAgent(str(refusal)) if response.status_code == 404 else refusal
 
     async def _end_tools(self) -> None:
         """Stop the tools of chats, and the loop."""

@@ -130,7 +130,7 @@ async def test_a_write_waits_for_the_approval_on_the_screen(tmp_path):
 
             await ui.until(asked, "the approval")
             await ui.until(lambda: any("approval" in text for text in ui.toasts), "the toast")
-            await ui.shown("press", "waits for your approval: f8 shows it")
+            await ui.shown("press", "waits for your approval: f8")
             (request,) = made.service.approvals()
             assert (request.agent, request.tool) == ("chat", "press")
             made.service.decide(request.id, "once")

@@ -4,6 +4,7 @@
 """
 
 import itertools
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,9 @@ from app.tui.themes import BUILT_IN, load_themes
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
+from engine.api.tools import CallState
 from engine.conversations.passage_source import CheckedAnswer
+from tests.fakes.fake_chat_tools import FakeChatTools
 from tests.fakes.fake_client import FakeClient
 from tests.fakes.fake_sources import FakeSources, passage
 from tests.fakes.installed_models import HUGE, LOADED, OTHER
@@ -78,7 +81,13 @@ def compare(tmp_path, snap_compare):
     def compare_one(do=None, *, size=MEDIUM, prepare=chats, client=None, **options):
         client = client or FakeClient(blocks=2048)
         clock = Clock()
-        session, store = make_session(client, tmp_path, clock, passages=options.get("sources"))
+        session, store = make_session(
+            client,
+            tmp_path,
+            clock,
+            passages=options.get("sources"),
+            tools=options.get("chat_tools"),
+        )
         opened.extend((session, store))
         prepare(session, client)
         app = make_app(client, session, clock, **options)
@@ -417,6 +426,43 @@ def test_attached_files(compare, size, tmp_path, monkeypatch):
     (tmp_path / "lease.pdf").write_bytes(pdf(["The rent is 400 euros a month.", "Signed."]))
     (tmp_path / "plan.docx").write_bytes(docx(paragraph("The ferry leaves at 07:45.")))
     assert compare(attach_more, size=size, prepare=with_files)
+
+
+def call(name, **arguments):
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+
+
+CALLED = [
+    [
+        (CallState.OK, "The rent is 400 euros.\nThe deposit is 800 euros."),
+        (CallState.FAILED, "Gone."),
+    ],
+    [(CallState.OK, "2 files")],
+]
+
+
+async def ask_for_calls(ui):
+    """Ask with tools until the third answer waits for the approval of its call."""
+    ui.client.answers += [
+        "I look." + call("read", path="lease.txt") + call("read", path="an annex.txt", end=None),
+        call("glob", pattern="*.txt"),
+        call("write", path="sum.txt", content="The deposit is 800 euros, as agreed."),
+    ]
+    await ui.ask("How much is the deposit? Write it into a file.")
+
+    def asked():
+        ui.client.finish()
+        return not ui.client.answers and len(ui.session.path()) == 7
+
+    await ui.until(asked, "the third call")
+    await ui.shown("waits for your approval")
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_calls_of_tools(compare, size):
+    tools = FakeChatTools(("read", "glob", "write"), *CALLED)
+    tools.waiting = frozenset({"write"})
+    assert compare(ask_for_calls, size=size, prepare=nothing, chat_tools=tools)
 
 
 async def complete_model(ui):

@@ -12,6 +12,8 @@ from engine.conversations.made_calls import MadeCall
 from engine.conversations.tree import NodeStatus
 
 _ARGUMENT_CELLS = 48
+_WAITING_CELLS = 28
+"""Of the arguments of a call that waits: what has to be done about it must not be cut off."""
 
 
 def build_calls(
@@ -43,14 +45,16 @@ def build_calls(
         hint = f"  {key} {'hides' if shown else 'shows'} it" if not number and key else ""
         if status is NodeStatus.STREAMING:
             hint = ""
+        waits = status is NodeStatus.STREAMING and call.name in waiting
+        arguments = fit(
+            build_arguments(call.arguments), _WAITING_CELLS if waits else _ARGUMENT_CELLS
+        )
         rows.append(
             (
                 Span(f"{arrow} ", "$accent", click),
                 Span(safe_line(call.name), "bold", click),
-                Span(f" {fit(build_arguments(call.arguments), _ARGUMENT_CELLS)}", "$muted", click),
-                _waiting(glyphs, approve_key)
-                if status is NodeStatus.STREAMING and call.name in waiting
-                else _state(call, status, glyphs),
+                Span(f" {arguments}", "$muted", click),
+                _waiting(glyphs, approve_key) if waits else _state(call, status, glyphs),
                 Span(hint, "$faint", click),
             )
         )
@@ -81,7 +85,7 @@ def _value(value: Any) -> str:
 
 
 def _waiting(glyphs: Glyphs, key: str) -> Span:
-    return Span(f"  {glyphs.queued} waits for your approval: {key} shows it", "$warning")
+    return Span(f"  {glyphs.queued} waits for your approval: {key}", "$warning")
 
 
 def _state(call: MadeCall, status: NodeStatus, glyphs: Glyphs) -> Span:

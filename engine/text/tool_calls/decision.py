@@ -38,9 +38,12 @@ QUESTION = (
 NO_CALL = "Answer that directly in words; no function is needed."
 """Of four wordings the one with which the 1.5B answered all of six questions; one that spoke of "my last
 message" made it answer that it knows none."""
-NO_FURTHER_CALL = "Answer my question now in words. If the results above do not say it, tell me so."
-"""Of six wordings tried after results that did and did not have the answer: one that began with "No further
-call is needed" was repeated as the answer, one without the second sentence made up what was not there."""
+NO_FURTHER_CALL = (
+    "Answer my last question now in words. If the results above do not say it, tell me so."
+)
+"""Of nine wordings tried with the 1.5B after results with and without the answer: one that began with "No
+further call is needed" was repeated as the answer; with those that spoke of "my question" or "the question"
+the second question of a conversation was answered by the answer to the first, or by the whole file."""
 _LEAST_NAME_LOGPROB = -2.0
 """A name counts no more than this against a call: tools of agents overlap."""
 _TOOLS_WEIGHT = 0.4

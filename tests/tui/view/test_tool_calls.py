@@ -37,9 +37,16 @@ def test_what_went_wrong_is_said(state, said):
 def test_a_call_that_waits_says_for_whom_and_how_to_answer():
     press = MadeCall("press", "{}")
     running = rows(press, MadeCall("read", "{}"), status=NodeStatus.STREAMING, waiting={"press"})
-    assert "waits for your approval: f8 shows it" in running[0]
+    assert "waits for your approval: f8" in running[0]
     assert running[1].endswith("running")
     assert "waits" not in rows(press, waiting={"press"})[0]
+
+
+def test_what_has_to_be_done_is_not_cut_off_after_long_arguments():
+    long = MadeCall("http_fetch", json.dumps({"url": "x" * 200}))
+    (row,) = rows(long, status=NodeStatus.STREAMING, waiting={"http_fetch"})
+    assert row.endswith("waits for your approval: f8")
+    assert len(row) <= 76
 
 
 @pytest.mark.parametrize(
