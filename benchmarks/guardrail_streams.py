@@ -73,7 +73,7 @@ def piece_us(mode: Mode, texts: list[str]) -> float:
     return lowest(once)
 
 
-class _Choices:
+class ReadyChoices:
     """One choice whose tokens are all there; between two of them other streams run."""
 
     def __init__(self, texts: list[str]) -> None:
@@ -96,7 +96,7 @@ def _events(checks: Guardrails | None, texts: list[str]) -> Any:
     )
     context = cast(ServerContext, SimpleNamespace(guardrails=checks, counters=ServerCounters()))
     guard = CallGuard(context, body)
-    choices = cast(Any, _Choices(texts))
+    choices = cast(Any, ReadyChoices(texts))
     generation = Generation([(1,)], 1, choices, AsyncExitStack(), guard)
     model = cast(Any, SimpleNamespace(info=SimpleNamespace(name="m"), fingerprint="fp"))
     return ChatAnswer(ChatTurn(body, model, generation, None, None)).events()
