@@ -80,6 +80,7 @@ class ReadyChoices:
         self._texts = texts
 
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
+        """As of `Choices`."""
         for position, text in enumerate(self._texts):
             last = position == len(self._texts) - 1
             yield 0, TokenBatch(

@@ -19,8 +19,8 @@ the first, calls are searched for in every token, the second may have none (`too
 difference is the cost of parsing.
 
 With `--toy` instead of a model a toy engine generates letters: for machines with other work, where only the
-event loop's figures mean anything. With `--profile` the server's thread runs under cProfile, which slows it down, and its hottest functions
-are printed.
+event loop's figures mean anything. With `--profile` the server's thread runs under cProfile, which slows it
+down, and its hottest functions are printed.
 """
 
 import argparse

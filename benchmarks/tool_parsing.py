@@ -2,13 +2,13 @@
 
     python benchmarks/tool_parsing.py [--streams 64] [--json FILE]
 
-Answers are README.md and a source file of this project, in pieces of a token's length, which have no calls but
-much that could begin one. A token is what the event loop spends on it before the socket: take it from the
+Answers are README.md and a source file of this project, in pieces of a token's length, which have no calls
+but much that could begin one. A token is what the event loop spends on it before the socket: take it from the
 engine's mailbox, parse it, format it as an event. It is measured with the server's own code over streams that
-are ready, so it needs no model, and as processor time of the process, so that other programs change it little.
-The forms take turns, and each figure is the lowest, or the median, of several rounds. *share* is the difference
-to an answer without tools over the time of a token where `--rate` tokens a second are generated, by all streams
-together.
+are ready, so it needs no model, and as processor time of the process, so that other programs change it
+little. The forms take turns, and each figure is the lowest, or the median, of several rounds. *share* is the
+difference to an answer without tools over the time of a token where `--rate` tokens a second are generated,
+by all streams together.
 """
 
 import argparse
