@@ -73,13 +73,14 @@ def piece_us(mode: Mode, texts: list[str]) -> float:
     return lowest(once)
 
 
-class _Choices:
+class ReadyChoices:
     """One choice whose tokens are all there; between two of them other streams run."""
 
     def __init__(self, texts: list[str]) -> None:
         self._texts = texts
 
     async def batches(self) -> AsyncIterator[tuple[int, TokenBatch]]:
+        """As of `Choices`."""
         for position, text in enumerate(self._texts):
             last = position == len(self._texts) - 1
             yield 0, TokenBatch(
@@ -96,7 +97,7 @@ def _events(checks: Guardrails | None, texts: list[str]) -> Any:
     )
     context = cast(ServerContext, SimpleNamespace(guardrails=checks, counters=ServerCounters()))
     guard = CallGuard(context, body)
-    choices = cast(Any, _Choices(texts))
+    choices = cast(Any, ReadyChoices(texts))
     generation = Generation([(1,)], 1, choices, AsyncExitStack(), guard)
     model = cast(Any, SimpleNamespace(info=SimpleNamespace(name="m"), fingerprint="fp"))
     return ChatAnswer(ChatTurn(body, model, generation, None, None)).events()

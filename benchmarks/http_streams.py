@@ -18,8 +18,9 @@ greedy; the end of the sequence is ignored, so the tokens of all faces are as ma
 the first, calls are searched for in every token, the second may have none (`tool_choice: none`). Their
 difference is the cost of parsing.
 
-With `--profile` the server's thread runs under cProfile, which slows it down, and its hottest functions
-are printed.
+With `--toy` instead of a model a toy engine generates letters: for machines with other work, where only the
+event loop's figures mean anything. With `--profile` the server's thread runs under cProfile, which slows it
+down, and its hottest functions are printed.
 """
 
 import argparse
@@ -36,15 +37,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.machine import say, write_result
 from benchmarks.names_option import names_among
 
-PROMPT_TOKENS = 64
-VOCABULARY = range(1000, 40_000)
+if TYPE_CHECKING:
+    from engine.runtime.engine import AsyncPravahaEngine
+
 LIMIT_S = 600.0
 
 
@@ -69,11 +71,6 @@ TOOL = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
 }
-
-
-def random_ids(generator: random.Random) -> list[int]:
-    """A prompt as token ids."""
-    return [generator.choice(VOCABULARY) for _ in range(PROMPT_TOKENS)]
 
 
 def random_text(generator: random.Random) -> str:
@@ -113,7 +110,7 @@ def _with_tools(choice: str) -> Callable[[random.Random, int], dict[str, Any]]:
 FACES = {
     "completions": Face(
         "/v1/completions",
-        lambda generator, tokens: {"prompt": random_ids(generator), "max_tokens": tokens},
+        lambda generator, tokens: {"prompt": random_text(generator), "max_tokens": tokens},
         b"[DONE]",
     ),
     "chat": Face("/v1/chat/completions", _chat, b"[DONE]"),
@@ -135,7 +132,7 @@ FACES = {
     ),
     "llamacpp": Face(
         "/completion",
-        lambda generator, tokens: {"prompt": random_ids(generator), "n_predict": tokens},
+        lambda generator, tokens: {"prompt": random_text(generator), "n_predict": tokens},
         b'"stop":true',
     ),
 }
@@ -144,7 +141,18 @@ FACES = {
 # ---- the process of the engine and the server ----
 
 
-def serve(model: Path, streams: int, tokens: int, profiled: bool) -> None:
+def toy_engine(streams: int, tokens: int) -> "AsyncPravahaEngine":
+    """An engine that generates letters at once."""
+    from tests.server.byte_engine import new_byte_engine
+
+    generator = random.Random(1)
+    letters = {position: generator.choice(b"abcdefghijklm  .,") for position in range(tokens)}
+    return new_byte_engine(
+        max_num_seqs=streams, context=2048, blocks=128 * streams, force=letters, speculation=False
+    )
+
+
+def serve(model: Path | None, streams: int, tokens: int, profiled: bool) -> None:
     """Answer commands on standard input: run a turn in the engine, or report the thread's time."""
     from app.server.app import create_app
     from app.server.process.config import ServerConfig
@@ -153,10 +161,13 @@ def serve(model: Path, streams: int, tokens: int, profiled: bool) -> None:
     from engine.api.request import Request, SamplingParams
     from engine.runtime.engine import AsyncPravahaEngine
 
-    config = EngineConfig(
-        model, "demo", kv_cache_bytes=1 << 30, prefix_caching=False, speculation=False
-    )
-    engine = AsyncPravahaEngine(config)
+    if model is None:
+        engine = toy_engine(streams, tokens)
+    else:
+        config = EngineConfig(
+            model, "toy", kv_cache_bytes=1 << 30, prefix_caching=False, speculation=False
+        )
+        engine = AsyncPravahaEngine(config)
     engine.start()
     engine.wait_ready()
     sampling = SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True)
@@ -213,7 +224,7 @@ def serve(model: Path, streams: int, tokens: int, profiled: bool) -> None:
 
 async def stream(host: str, port: int, face: Face, fields: dict[str, Any]) -> int:
     """Read one stream to its end; the number of its bytes."""
-    body = json.dumps({"model": "demo", "temperature": 0, "stream": True, **fields}).encode()
+    body = json.dumps({"model": "toy", "temperature": 0, "stream": True, **fields}).encode()
     head = (
         f"POST {face.path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
         f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -320,7 +331,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", type=Path, required=True)
+    model = parser.add_mutually_exclusive_group(required=True)
+    model.add_argument("--model", type=Path)
+    model.add_argument("--toy", action="store_true", help="a toy engine instead of a model")
     parser.add_argument("--faces", type=names_among(FACES), default=["completions"])
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=128, help="new tokens of each stream")
@@ -333,7 +346,8 @@ def main() -> None:
         serve(options.model, options.streams, options.tokens, options.profile)
         return
     sizes = ["--streams", str(options.streams), "--tokens", str(options.tokens)]
-    arguments = ["--serve", "--model", str(options.model), *sizes]
+    served = ["--toy"] if options.toy else ["--model", str(options.model)]
+    arguments = ["--serve", *served, *sizes]
     server = subprocess.Popen(
         [sys.executable, __file__, *arguments, *["--profile"] * options.profile],
         stdin=subprocess.PIPE,

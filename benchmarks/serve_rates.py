@@ -7,8 +7,9 @@ Requests arrive as a Poisson process, whether those before them are answered or 
 of token ids (median 96, log-normal) and 16 to 48 new tokens, greedy, without an end of sequence, and goes to
 `/completion`, which both servers have; so both compute as many tokens of the same file. Both are started
 once; of each rate they run one after the other, in an order that alternates, while the other one is stopped
-(SIGSTOP). `peers_setup.sh DIR llama_server` builds llama.cpp's server for this machine; it gets as many
-threads as Pravāha and `--slots` slots.
+(SIGSTOP). `peers_setup.sh DIR llama_server` builds llama.cpp's server for this machine; it gets `--slots`
+slots, both get `--threads` threads. On a machine with other work give one: llama.cpp's threads wait for each
+other by spinning, and lose most of their time where one of them has no core.
 
 Prints for each rate and server, over all rounds:
 
@@ -135,11 +136,11 @@ def start(name: str, command: list[str], port: int) -> Server:
     raise SystemExit(f"{name} does not answer")
 
 
-def our_command(model: Path, port: int) -> list[str]:
-    """Pravāha's server with its defaults, and a pool for all slots."""
+def our_command(model: Path, port: int, threads: int) -> list[str]:
+    """Pravāha's server with its defaults, and a pool for all requests."""
     run = "import sys; from app.cli import main; sys.exit(main())"
     options = ["--serve", "--port", str(port), "--model", str(model), "--kv-cache", "1GiB"]
-    return [sys.executable, "-c", run, *options]
+    return [sys.executable, "-c", run, *options, "--threads", str(threads)]
 
 
 def their_command(binary: Path, model: Path, port: int, slots: int, threads: int) -> list[str]:
@@ -243,7 +244,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=45.0, help="of arrivals at each rate")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--slots", type=int, default=16, help="of llama.cpp's server")
-    parser.add_argument("--threads", type=int, default=2, help="of llama.cpp's server")
+    parser.add_argument("--threads", type=int, default=2, help="of either server")
     parser.add_argument("--slo", type=numbers, default=[4.0, 0.25])
     parser.add_argument("--note", default="", help="about the machine, for the result")
     parser.add_argument("--json", type=Path)
@@ -255,7 +256,9 @@ def main() -> None:
     servers: list[Server] = []
     outcomes: dict[float, dict[str, Outcome]] = {}
     try:
-        servers.append(start("pravaha", our_command(options.model, ports[0]), ports[0]))
+        servers.append(
+            start("pravaha", our_command(options.model, ports[0], options.threads), ports[0])
+        )
         servers.append(start("llama.cpp", their, ports[1]))
         for round_ in range(options.rounds):
             for number, rate in enumerate(options.rates):

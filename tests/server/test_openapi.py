@@ -117,8 +117,8 @@ def test_every_member_of_a_body_says_what_it_is(document):
 @pytest.mark.parametrize(("key", "schemes"), [(None, set()), ("sk-1", {"bearer", "key"})])
 def test_the_security_scheme_is_there_with_a_key(key, schemes):
     with live(ScriptedEngine(words("ok")), api_key=key) as server:
-        found = httpx.get(f"{server.url}/openapi.json").json()
-        page = httpx.get(f"{server.url}/docs")
+        found = httpx.get(f"{server.url}/openapi.json", timeout=60).json()
+        page = httpx.get(f"{server.url}/docs", timeout=60)
     assert page.status_code == 200
     assert found["components"].get("securitySchemes", {}).keys() == schemes
     chat = found["paths"]["/v1/chat/completions"]["post"]

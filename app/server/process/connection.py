@@ -28,7 +28,7 @@ class _Http(h11.Connection):
 
     _is_chunked = False
 
-    def send(self, event: h11.Event) -> bytes | None:
+    def send(self, event: Any) -> Any:  # h11 has three overloads
         """The bytes of an event of a response."""
         if self._is_chunked and type(event) is h11.Data and self.our_state is h11.SEND_BODY:
             return b"%x\r\n%b\r\n" % (len(event.data), event.data) if event.data else b""
