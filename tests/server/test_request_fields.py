@@ -55,7 +55,7 @@ SDK = {
 }
 
 WITHOUT_EFFECT = {
-    "metadata", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+    "audio", "metadata", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
     "safety_identifier", "service_tier", "store", "user", "verbosity",
 }  # fmt: skip
 """Fields of the official client that may have any value here."""
