@@ -9,11 +9,12 @@ from app.tui.keys import APP_KEYS, NAVIGATE_KEYS, TRANSCRIPT_KEYS, Group
 from app.tui.selection import Selection
 from engine.conversations.tree import NodeKind
 
-_WITHOUT_MESSAGES = frozenset({"prompt", "adopt", "undo", "redo"})
+_WITHOUT_MESSAGES = frozenset({"prompt", "adopt", "undo", "redo", "model"})
 """Keys of navigate mode that also have an effect in an empty conversation."""
 _NOTHING_RUNS = "no answer is being generated"
 _OF_A_FINISHED_ANSWER = (
-    *("fork", "edit", "regen", "regen.params", "tok.next", "alternatives", "expand.deep"),
+    *("fork", "edit", "regen", "regen.params", "regen.model"),
+    *("tok.next", "alternatives", "expand.deep"),
 )
 
 
@@ -57,7 +58,7 @@ def disabled_reasons(
     if running:
         reasons |= dict.fromkeys(_OF_A_FINISHED_ANSWER, "the answer is being generated")
     if not stoppable:
-        reasons["stop"] = _NOTHING_RUNS
+        reasons["stop"] = reasons["thought.end"] = _NOTHING_RUNS
     if not token_cursor and "expand.deep" not in reasons:
         reasons["expand.deep"] = "there is no token cursor"
     if not answered:

@@ -190,7 +190,9 @@ class HttpClient:
         """
         path = f"/v1/models/{quote(name, safe='')}/{change}"
         body = {} if change == "reload" else {"drain_seconds": MAX_CHANGE_DRAIN_S}
-        future = self._connection.begin(self._connection.post(path, body, within_s=None))
+        future = self._connection.begin(
+            self._connection.post(path, body, within_s=MAX_CHANGE_DRAIN_S)
+        )
         future.add_done_callback(lambda _: self._wake())
         return future
 

@@ -308,5 +308,5 @@ class ModelActions:
         self._listed = await asyncio.to_thread(self._screen.client.models)
         return self._listed
 
-    def _work(self, work: Coroutine[object, object, None]) -> None:
+    def _work(self, work: Coroutine[object, object, object]) -> None:
         self._screen.run_worker(work, group="models", exit_on_error=False)

@@ -57,8 +57,8 @@ def test_a_list_may_be_given_in_several_options(arguments, flags):
         ),
     ],
 )
-def test_the_model_may_be_given_several_times_to_a_server(arguments, flags):
-    assert given(*arguments, groups=("engine", "server")) == flags
+def test_the_model_may_be_given_several_times_where_several_are_used(arguments, flags):
+    assert given(*arguments, groups=("engine", "models")) == flags
 
 
 def test_a_command_of_one_model_refuses_a_second():
