@@ -86,7 +86,11 @@ class Asking:
     """
 
     def __init__(
-        self, model: LoadedModel, shared: tuple[int, ...], asked: Sequence[AskedQuestion]
+        self,
+        model: LoadedModel,
+        shared: tuple[int, ...],
+        asked: Sequence[AskedQuestion],
+        separator: str,
     ) -> None:
         """Encode the questions.
 
@@ -94,6 +98,7 @@ class Asking:
             model: the model.
             shared: the input, up to where questions follow.
             asked: the questions.
+            separator: what stands between the input and a question.
 
         Raises:
             ModelFailure: the tokenizer has no tokens for labels.
@@ -110,7 +115,7 @@ class Asking:
         end = _end_of_question(model, labels.prefix)
         self.questions: list[tuple[tuple[int, ...], ...]] = [
             tuple(
-                (*model.tokenizer.encode_rest(f"\n\n{text}"), *end)
+                (*model.tokenizer.encode_rest(separator + text), *end)
                 for text in (
                     labels.asked(one.text, one.options, order) for order in orders(len(one.options))
                 )
@@ -203,7 +208,8 @@ async def _asking(
 
     def encoded() -> Asking:
         checked = [_checked(guard, one, f"questions[{at}]") for at, one in enumerate(asked)]
-        return Asking(model, prompt.ids, checked)
+        separator = "\n\n" if body.messages[-1].text else ""
+        return Asking(model, prompt.ids, checked, separator)
 
     size = sum(len(one.text) + sum(map(len, one.options)) for one in asked)
     try:

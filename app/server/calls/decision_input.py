@@ -178,9 +178,6 @@ def _check_options(names: Sequence[str | bool], path: str, what: str) -> None:
         raise bad_request(
             f"`{path}` is not valid: at least {MIN_OPTIONS} {what} are needed.", param=path
         )
-    for index, name in enumerate(names):
-        if name == "":
-            raise bad_request(f"`{path}[{index}]` is not valid: it is empty.", param=path)
     if len(set(names)) < len(names):
         raise bad_request(f"`{path}` is not valid: two {what} are the same.", param=path)
 

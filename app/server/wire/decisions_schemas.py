@@ -29,6 +29,8 @@ def _text_or_objects(value: Any) -> Any:
 def _text_or_boolean(value: Any) -> Any:
     if not isinstance(value, (str, bool)):
         raise ValueError("it must be a text or a boolean")
+    if value == "":
+        raise ValueError("it is empty")
     return value
 
 
