@@ -24,7 +24,7 @@ from app.server.calls.fanout import fan_out
 from app.server.calls.generation import check_finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model, off_loop
-from app.server.calls.prompts import chat_prompt
+from app.server.calls.prompts import TURN_COST_CHARS, chat_prompt
 from app.server.calls.responses_input import ChatInput
 from app.server.calls.responses_request import OwnNames
 from app.server.middleware.disconnect import while_connected
@@ -211,7 +211,8 @@ async def _asking(
         separator = "\n\n" if body.messages[-1].text else ""
         return Asking(model, prompt.ids, checked, separator)
 
-    size = sum(len(one.text) + sum(map(len, one.options)) for one in asked)
+    texts = [text for one in asked for text in (one.text, *one.options)]
+    size = sum(map(len, texts)) + TURN_COST_CHARS * len(texts)
     try:
         asking = await off_loop(size, encoded)
     except ModelFailure as error:
