@@ -25,9 +25,9 @@ from openai import OpenAI
 from sdk_suite import run_suite
 
 RESOURCES = (
-    "chat", "test_completions.py", "test_embeddings.py", "test_models.py", "test_responses.py", "responses",
-    "test_conversations.py", "conversations", "test_files.py", "test_uploads.py", "test_vector_stores.py",
-    "vector_stores",
+    "chat", "test_completions.py", "test_decisions.py", "test_embeddings.py", "test_models.py",
+    "test_responses.py", "responses", "test_conversations.py", "conversations", "test_files.py",
+    "test_uploads.py", "test_vector_stores.py", "vector_stores",
 )  # fmt: skip
 EMBEDDING_MODEL = "minilm"
 CONTENT = b"Hello."

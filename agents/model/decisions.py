@@ -163,18 +163,22 @@ def option_scores(count: int, forward: Generation, backward: Generation) -> Scor
 
 def combine(question: Question, scores: Scores, empty: Scores | None = None) -> Decision:
     """The decision from both orders' scores, less those of the empty input where there are any."""
+    shares = option_probabilities(scores, empty)
+    probabilities = dict(zip(question.options, shares, strict=True))
+    ranked = sorted(probabilities, key=lambda option: -probabilities[option])
+    margin = probabilities[ranked[0]] - probabilities[ranked[1]]
+    return Decision(question.name, ranked[0], probabilities, abstained=margin < question.margin)
+
+
+def option_probabilities(scores: Scores, empty: Scores | None = None) -> list[float]:
+    """The probability of each option; arguments as of `combine`."""
     adjusted = _mean(scores)
     if empty is not None:
         adjusted = [one - base for one, base in zip(adjusted, _mean(empty), strict=True)]
     top = max(adjusted)
     weights = [math.exp(one - top) for one in adjusted]
     total = sum(weights)
-    probabilities = {
-        option: weight / total for option, weight in zip(question.options, weights, strict=True)
-    }
-    ranked = sorted(probabilities, key=lambda option: -probabilities[option])
-    margin = probabilities[ranked[0]] - probabilities[ranked[1]]
-    return Decision(question.name, ranked[0], probabilities, abstained=margin < question.margin)
+    return [weight / total for weight in weights]
 
 
 def _mean(scores: Scores) -> list[float]:

@@ -18,6 +18,14 @@ FACES: dict[str, dict[str, Any]] = {
         "model": "toy", "input": "hi", "max_output_tokens": 2, "tools": [{"type": "function", **TOOL}],
     },
     "/v1/responses/input_tokens": {"model": "toy", "input": "hi"},
+    "/v1/decisions": {
+        "model": "toy", "input": MESSAGES,
+        "questions": [
+            {"type": "predicate", "instructions": [{"type": "input_text", "text": "hi"}]},
+            {"type": "choice", "instructions": "hi", "choices": [{"value": "a"}, {"value": True}]},
+            {"type": "score", "instructions": "hi", "levels": [{"label": "a"}, {"label": "b"}]},
+        ],
+    },
     "/v1/messages": {"model": "toy", "messages": MESSAGES, "max_tokens": 2},
     "/v1/messages/count_tokens": {"model": "toy", "messages": MESSAGES},
     "/api/chat": {"model": "toy", "messages": MESSAGES, "options": {"num_predict": 2}},

@@ -34,6 +34,7 @@ def batch(
     return TokenBatch(
         request.request_id, ids, text, Timings(0.0, 0.0, 0.0, 0.0), seed=7,
         logprobs=(-0.5,) * len(ids), top_logprobs=((),) * len(ids),
+        token_id_logprobs=((-0.5,) * len(request.sampling.logprob_token_ids),) * len(ids),
         finish_reason=finish, error=error,
     )  # fmt: skip
 

@@ -57,6 +57,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
 SCHEMA = {"name": "a", "schema": {}}
 CHUNKS = {"max_chunk_size_tokens": 256, "chunk_overlap_tokens": 32}
 CALL = {"function": {"name": "f"}}
+PREDICATE = {"type": "predicate", "instructions": "a"}
 FOREIGN = (OllamaBody, LlamaCppSampling, ExtraFile, Lenient)
 """Bodies of APIs whose servers ignore what they do not know; unknown members are listed there, too."""
 
@@ -104,6 +105,10 @@ SAMPLES = {
     "CreateStoreFile": {"file_id": "a"},
     "CreateUpload": {"bytes": 1, "filename": "a", "mime_type": "text/plain", "purpose": "vision"},
     "CreateVectorStore": {},
+    "DecisionChoice": {"value": "a"},
+    "DecisionLevel": {"label": "a"},
+    "DecisionQuestion": PREDICATE,
+    "DecisionRequest": {"model": "toy", "input": "hi", "questions": [PREDICATE]},
     "DefaultedBody": {},
     "DetokenizeRequest": {"tokens": [1]},
     "DocumentBlock": {"type": "document", "source": {"type": "text"}},

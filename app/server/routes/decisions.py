@@ -1,0 +1,36 @@
+"""`POST /v1/decisions`: probabilities of the answers to many questions about one input, in OpenAI's shape."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.server.calls.deciding import decide, decision_answer
+from app.server.calls.extra_fields import check_extra_fields
+from app.server.middleware.auth import requires
+from app.server.process.context import server_context
+from app.server.wire.answers.decisions import DecisionsAnswer
+from app.server.wire.decisions_schemas import DecisionRequest
+from app.server.wire.described import answers
+from app.server.wire.json_body import JsonRoute
+from app.server.wire.json_response import json_response
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/v1/decisions")
+@requires("infer")
+@answers(DecisionsAnswer)
+async def create_decisions(body: DecisionRequest, request: Request) -> Response:
+    """Answers in the order of the questions; nothing is generated."""
+    context = server_context(request)
+    check_extra_fields(request, body)
+    decided = await decide(request, context, body)
+    return json_response(
+        {
+            "model": decided.model,
+            "answers": [
+                decision_answer(question, shares)
+                for question, shares in zip(body.questions, decided.probabilities, strict=True)
+            ],
+            "usage": decided.usage(),
+        }
+    )

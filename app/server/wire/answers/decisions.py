@@ -1,0 +1,89 @@
+"""The answer of `POST /v1/decisions`."""
+
+from typing import Literal
+
+from app.server.wire.answers.base import Answer
+
+
+class PredicateAnswer(Answer):
+    """How likely a statement is true."""
+
+    type: Literal["predicate"]
+    name: str | None
+    probability: float
+
+
+class ChoiceProbability(Answer):
+    """How likely a choice is."""
+
+    value: str | bool
+    probability: float
+
+
+class ChoiceAnswer(Answer):
+    """The likeliest choice."""
+
+    type: Literal["choice"]
+    name: str | None
+    choice: str | bool
+    confidence: float
+    """Its probability."""
+    probabilities: list[ChoiceProbability]
+    """Of all choices, in their order; they sum to 1."""
+
+
+class LevelProbability(Answer):
+    """How likely a level is."""
+
+    label: str
+    value: int
+    """Its place, from 0."""
+    probability: float
+
+
+class ScoreAnswer(Answer):
+    """A place on a scale."""
+
+    type: Literal["score"]
+    name: str | None
+    score: float
+    """The mean of the levels' values under their probabilities."""
+    confidence: float
+    """The probability of the likeliest level."""
+    probabilities: list[LevelProbability]
+    """Of all levels, in their order; they sum to 1."""
+
+
+class DecisionInputDetails(Answer):
+    """What became of the tokens that were read."""
+
+    cached_tokens: int
+    """Those of the input that were not computed."""
+    cache_write_tokens: int
+    """The others."""
+
+
+class DecisionOutputDetails(Answer):
+    """What the computed tokens are."""
+
+    reasoning_tokens: Literal[0]
+
+
+class DecisionUsage(Answer):
+    """Token counts."""
+
+    input_tokens: int
+    """Of the input once, and of every question once."""
+    input_tokens_details: DecisionInputDetails
+    output_tokens: int
+    """One for each row whose probabilities were read."""
+    output_tokens_details: DecisionOutputDetails
+    total_tokens: int
+
+
+class DecisionsAnswer(Answer):
+    """Answers in the order of the questions."""
+
+    model: str
+    answers: list[PredicateAnswer | ChoiceAnswer | ScoreAnswer]
+    usage: DecisionUsage

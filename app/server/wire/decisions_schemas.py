@@ -1,0 +1,93 @@
+"""Pydantic schemas of the body of OpenAI's `POST /v1/decisions`.
+
+The items of the input and the parts of instructions are read by `calls.decision_input`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from app.server.wire.body import Body
+from app.server.wire.generation_fields import OF_THE_CALLER, WITHOUT_EFFECT
+from app.server.wire.responses_schemas import ItemsOrText, ModelName
+
+MAX_QUESTIONS = 400
+MIN_OPTIONS, MAX_OPTIONS = 2, 255
+MAX_PARTS = 256
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+def _text_or_objects(value: Any) -> Any:
+    is_list = isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    if not (isinstance(value, str) or is_list):
+        raise ValueError("it must be a text or a list of objects")
+    return value
+
+
+def _text_or_boolean(value: Any) -> Any:
+    if not isinstance(value, (str, bool)):
+        raise ValueError("it must be a text or a boolean")
+    if value == "":
+        raise ValueError("it is empty")
+    return value
+
+
+# Errors of these unions would name a member of the union, too.
+Input = Annotated[ItemsOrText, BeforeValidator(_text_or_objects)]
+Instructions = Annotated[
+    str | Annotated[list[dict[str, Any]], Field(max_length=MAX_PARTS)],
+    BeforeValidator(_text_or_objects),
+]
+ChoiceValue = Annotated[str | bool, BeforeValidator(_text_or_boolean)]
+
+
+class DecisionChoice(Body):
+    """One of the answers to a question of the type `choice`."""
+
+    value: ChoiceValue
+    """The answer; a text and a boolean are never the same."""
+    description: str | None = None
+    """What it means."""
+
+
+class DecisionLevel(Body):
+    """One of the levels of a question of the type `score`."""
+
+    label: Name
+    """Its name."""
+    description: str | None = None
+    """What it means."""
+
+
+class DecisionQuestion(Body):
+    """A question about the input."""
+
+    type: Literal["predicate", "choice", "score"]
+    """Whether a statement is true, which choice fits, or which level of a scale."""
+    instructions: Instructions
+    """The statement or question: a text, or parts of the types `input_text` and `input_json`."""
+    name: Name | None = None
+    """Given back with the answer."""
+    choices: Annotated[list[DecisionChoice], Field(max_length=MAX_OPTIONS)] | None = None
+    """Of a `choice`: 2 to 255 different ones."""
+    levels: Annotated[list[DecisionLevel], Field(max_length=MAX_OPTIONS)] | None = None
+    """Of a `score`: 2 to 255 levels with different labels, the lowest first."""
+
+
+class DecisionRequest(Body):
+    """Body of `POST /v1/decisions`."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        **OF_THE_CALLER,
+        "prompt_cache_key": "one server has one cache",
+        "prompt_cache_options": WITHOUT_EFFECT["prompt_cache_options"],
+    }
+
+    model: ModelName
+    """Name or alias of the model."""
+    input: Input
+    """What the questions are about: a text, or a list of messages, calls of tools and their outputs."""
+    questions: Annotated[list[DecisionQuestion], Field(min_length=1, max_length=MAX_QUESTIONS)]
+    """1 to 400 questions, each about the input alone."""

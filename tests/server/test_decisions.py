@@ -1,0 +1,370 @@
+"""`POST /v1/decisions`: predicates, choices and scores, in the shape of OpenAI's endpoint."""
+
+import json
+import math
+from dataclasses import replace
+
+import httpx
+import openai
+import pytest
+
+from agents.guardrails.guardrails import Guardrails
+from agents.guardrails.policy import Policy, mode_actions
+from app.server.wire.decisions_schemas import MAX_OPTIONS, MAX_QUESTIONS
+from engine.api.request import FinishReason
+from tests.server.byte_engine import byte_engine, wait_until
+from tests.server.live import live
+from tests.server.scripted_engine import ScriptedEngine, batch
+from tests.server.toy_tokenizer import IM_END
+
+TEXT = "The parcel came two weeks late, and the box was broken. " * 3
+PREDICATE = {"type": "predicate", "instructions": "The writer is content.", "name": "content"}
+CHOICE = {
+    "type": "choice",
+    "instructions": "What is it about?",
+    "choices": [
+        {"value": "delivery"},
+        {"value": "price"},
+        {"value": "taste", "description": "food"},
+    ],
+    "name": "topic",
+}
+SCORE = {
+    "type": "score",
+    "instructions": "How angry is the writer?",
+    "levels": [{"label": "calm"}, {"label": "annoyed"}, {"label": "angry"}],
+}
+HEAD = "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+def shown(request):
+    """The text of a prompt."""
+    return bytes(one for one in request.prompt_ids if one < 256).decode()
+
+
+def labels(request):
+    """What stands behind each label of the question, and how far the answer is begun."""
+    lines = [line.split(") ", 1) for line in shown(request).split("\n") if ") " in line[:4]]
+    begun = bytes(request.prompt_ids[-1:]).decode() if request.prompt_ids[-1] != ord("\n") else ""
+    return {label: option.split(":")[0] for label, option in lines}, begun
+
+
+def preferring(**weights):
+    """A model that gives options these weights, and others the weight 1, whatever their labels are."""
+
+    def script(request):
+        options, begun = labels(request)
+        row = []
+        for token in request.sampling.logprob_token_ids:
+            starts = [
+                option for label, option in options.items() if label.startswith(begun + chr(token))
+            ]
+            behind = [option for label, option in options.items() if label.startswith(begun)]
+            share, total = (sum(weights.get(one, 1.0) for one in some) for some in (starts, behind))
+            row.append(math.log(share / total) if share else -math.inf)
+        return [replace(batch(request, "A", FinishReason.LENGTH), token_id_logprobs=(tuple(row),))]
+
+    return script
+
+
+class Served:
+    """A server whose engine answers by a script."""
+
+    def __init__(self, engine, server, api):
+        self.engine, self.server, self.api = engine, server, api
+        self.http = httpx.Client(base_url=server.url, timeout=60)
+
+    def post(self, **fields):
+        body = {"model": "toy", "input": TEXT, "questions": [PREDICATE]} | fields
+        return self.http.post("/v1/decisions", json=body)
+
+    def refusal(self, **fields):
+        answer = self.post(**fields)
+        assert answer.status_code == 400, answer.text
+        return answer.json()["error"]
+
+
+@pytest.fixture(scope="module")
+def scripted():
+    engine = ScriptedEngine(preferring(yes=3.0, delivery=8.0, angry=2.0, v200=745.0))
+    engine.info = replace(engine.info, context_length=8192)
+    with (
+        live(engine) as server,
+        openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as api,
+    ):
+        yield Served(engine, server, api)
+
+
+def test_the_official_client_gets_an_answer_of_each_type_in_order(scripted):
+    questions = [SCORE, PREDICATE, CHOICE]
+    found = scripted.api.decisions.create(model="toy", input=TEXT, questions=questions)
+    score, predicate, choice = found.answers
+    assert found.model == "toy"
+    assert (predicate.type, predicate.name) == ("predicate", "content")
+    assert predicate.probability == pytest.approx(0.75)
+    assert (choice.type, choice.name, choice.choice) == ("choice", "topic", "delivery")
+    assert choice.confidence == pytest.approx(0.8)
+    assert [one.value for one in choice.probabilities] == ["delivery", "price", "taste"]
+    assert [one.probability for one in choice.probabilities] == pytest.approx([0.8, 0.1, 0.1])
+    assert (score.type, score.name) == ("score", None)
+    assert [(one.value, one.label) for one in score.probabilities] == [
+        (0, "calm"), (1, "annoyed"), (2, "angry"),
+    ]  # fmt: skip
+    assert score.score == pytest.approx(0.25 * 1 + 0.5 * 2)
+    assert score.confidence == pytest.approx(0.5)
+    assert found.usage.output_tokens == 6
+    assert found.usage.output_tokens_details.reasoning_tokens == 0
+    assert found.usage.total_tokens == found.usage.input_tokens + 6
+
+
+async def test_the_asynchronous_client_gets_the_same(scripted):
+    async with openai.AsyncOpenAI(base_url=f"{scripted.server.url}/v1", api_key="none") as api:
+        found = await api.decisions.create(model="toy", input=TEXT, questions=[PREDICATE])
+    assert found.answers[0].probability == pytest.approx(0.75)
+
+
+def test_most_choices_are_told_apart_whatever_they_begin_with(scripted):
+    values = [f"v{number}" for number in range(MAX_OPTIONS)]
+    question = {"type": "choice", "instructions": "x", "choices": [{"value": v} for v in values]}
+    (answer,) = scripted.post(questions=[question]).json()["answers"]
+    assert (answer["choice"], answer["confidence"]) == ("v200", pytest.approx(745 / 999))
+    assert [one["value"] for one in answer["probabilities"]] == values
+    shares = {one["value"]: one["probability"] for one in answer["probabilities"]}
+    assert math.fsum(shares.values()) == pytest.approx(1)
+    assert shares["v0"] == shares["v254"] == pytest.approx(1 / 999)
+
+
+@pytest.mark.parametrize("count", [2, 26, 27, 30, 31])
+def test_every_number_of_levels_has_a_label_for_each(scripted, count):
+    levels = [{"label": f"level {number}"} for number in range(count)]
+    question = {"type": "score", "instructions": "x", "levels": levels}
+    (answer,) = scripted.post(questions=[question]).json()["answers"]
+    shares = [one["probability"] for one in answer["probabilities"]]
+    assert shares == pytest.approx([1 / count] * count)
+    assert answer["score"] == pytest.approx((count - 1) / 2)
+
+
+def test_a_boolean_and_the_text_of_the_same_spelling_are_two_choices(scripted):
+    choices = [{"value": True}, {"value": "true"}, {"value": False}]
+    question = {"type": "choice", "instructions": "x", "choices": choices}
+    (answer,) = scripted.post(questions=[question]).json()["answers"]
+    assert [one["value"] for one in answer["probabilities"]] == [True, "true", False]
+    options = set(labels(scripted.engine.requests[-1])[0].values())
+    assert options == {"true", '"true"', "false"}
+
+
+def test_the_model_reads_the_input_once_before_the_question(scripted):
+    parts = [
+        {"type": "input_text", "text": "Is this so:"},
+        {"type": "input_json", "data": {"late": True}},
+    ]
+    scripted.post(questions=[PREDICATE | {"instructions": parts}])
+    text = shown(scripted.engine.requests[-1])
+    assert text.count(TEXT.strip()) == 1
+    assert 'Is this so:\n{"late":true}\nA) no\nB) yes\nAnswer with one letter.' in text
+    assert text.endswith("assistant\n")
+
+
+def test_a_conversation_with_calls_of_tools_is_an_input(scripted):
+    conversation = [
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "input_json", "data": [{"id": 7}]}]},
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "seven"},
+        {"type": "custom_tool_call", "call_id": "b", "name": "run", "input": "ls"},
+        {"type": "custom_tool_call_output", "call_id": "b",
+         "output": [{"type": "input_text", "text": "a.txt"}]},
+        {"type": "message", "role": "assistant", "phase": "final_answer",
+         "content": [{"type": "output_text", "text": "Done."}, {"type": "refusal", "refusal": "No."}]},
+    ]  # fmt: skip
+    answer = scripted.post(input=conversation)
+    assert answer.status_code == 200, answer.text
+    text = shown(scripted.engine.requests[-1])
+    places = [text.index(one) for one in ("Be kind.", '[{"id":7}]', "seven", "a.txt", "Done.No.")]
+    assert places == sorted(places)
+    assert "user\nIs the following statement" in text
+
+
+def test_control_tokens_in_input_and_questions_stay_text(scripted):
+    scripted.post(input="a<|im_end|>b", questions=[PREDICATE | {"instructions": "c<|im_end|>d"}])
+    request = scripted.engine.requests[-1]
+    assert "a<|im_end|>b" in shown(request)
+    assert "c<|im_end|>d" in shown(request)
+    assert request.prompt_ids.count(IM_END) == 1
+
+
+def test_fields_without_effect_are_listed(scripted):
+    answer = scripted.post(
+        safety_identifier="u", prompt_cache_key="k", prompt_cache_options={"mode": "explicit"}
+    )
+    assert answer.status_code == 200
+    assert set(answer.headers["x-pravaha-without-effect"].split(",")) == {
+        "safety_identifier", "prompt_cache_key", "prompt_cache_options",
+    }  # fmt: skip
+
+
+def of_type(**fields):
+    return {"questions": [{"instructions": "x"} | fields]}
+
+
+def nested(depth):
+    value = {}
+    for _ in range(depth - 1):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"questions": []}, "questions"),
+        ({"questions": [PREDICATE] * (MAX_QUESTIONS + 1)}, "questions"),
+        ({"questions": [PREDICATE, {"type": "rank", "instructions": "x"}]}, "questions[1].type"),
+        ({"questions": [{"type": "predicate"}]}, "questions[0].instructions"),
+        ({"questions": [PREDICATE | {"instructions": " "}]}, "questions[0].instructions"),
+        ({"questions": [PREDICATE | {"instructions": []}]}, "questions[0].instructions"),
+        ({"questions": [PREDICATE | {"surprise": 1}]}, "questions[0].surprise"),
+        ({"questions": [PREDICATE | {"choices": CHOICE["choices"]}]}, "questions[0].choices"),
+        (of_type(type="choice"), "questions[0].choices"),
+        (of_type(type="choice", choices=[{"value": "a"}]), "questions[0].choices"),
+        (of_type(type="choice", choices=[{"value": "a"}] * 2), "questions[0].choices"),
+        (of_type(type="choice", choices=[{"value": True}] * 2), "questions[0].choices"),
+        (of_type(type="choice", choices=[{"value": ""}, {"value": "a"}]), "questions[0].choices[0].value"),
+        (of_type(type="choice", choices=[{"value": 1}, {"value": "a"}]), "questions[0].choices[0].value"),
+        (
+            of_type(type="choice", choices=[{"value": str(n)} for n in range(MAX_OPTIONS + 1)]),
+            "questions[0].choices",
+        ),
+        (of_type(type="score"), "questions[0].levels"),
+        (of_type(type="score", levels=[{"label": "a"}]), "questions[0].levels"),
+        (of_type(type="score", levels=[{"label": "a"}] * 2), "questions[0].levels"),
+        (of_type(type="score", levels=[{"label": ""}] * 2), "questions[0].levels[0].label"),
+        (
+            of_type(type="predicate", instructions=[{"type": "input_image", "image_url": PNG}]),
+            "questions[0].instructions[0]",
+        ),
+        (of_type(type="predicate", instructions=[{"type": "text"}]), "questions[0].instructions[0]"),
+        (
+            of_type(type="predicate", instructions=[{"type": "input_json", "data": [1]}]),
+            "questions[0].instructions[0].data",
+        ),
+        ({"input": ""}, "input"),
+        ({"input": []}, "input"),
+        ({"input": 5}, "input"),
+        ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
+        ({"input": [{"type": "reasoning", "summary": []}]}, "input[0].type"),
+        ({"input": [{"role": "assistant", "content": ""}]}, "input"),
+        ({"input": [{"type": "function_call_output", "call_id": "a", "output": "x"}]}, "input[0].call_id"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_json", "data": nested(33)}]}]},
+            "input[0].content[0].data",
+        ),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": PNG}]}]},
+            "input[0].content[0].image_url",
+        ),
+        ({"input": "x" * 9000}, "input"),
+        (of_type(type="predicate", instructions="x" * 9000), "questions[0]"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_member(scripted, fields, param):
+    before = len(scripted.engine.requests)
+    assert scripted.refusal(**fields)["param"] == param
+    assert len(scripted.engine.requests) == before
+
+
+def test_json_of_the_deepest_level_is_read(scripted):
+    content = [{"type": "input_json", "data": nested(32)}]
+    assert scripted.post(input=[{"role": "user", "content": content}]).status_code == 200
+
+
+def test_an_unknown_model_is_a_404(scripted):
+    answer = scripted.post(model="gpt-6-luna")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "model")
+
+
+def test_a_row_that_fails_is_an_error_of_the_engine():
+    engine = ScriptedEngine(lambda request: [batch(request, "", FinishReason.ERROR, "broken")])
+    with live(engine) as server:
+        body = {"model": "toy", "input": "x", "questions": [PREDICATE]}
+        answer = httpx.post(f"{server.url}/v1/decisions", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "engine_error")
+
+
+def test_guardrails_check_input_and_questions():
+    guardrails = Guardrails(Policy(*mode_actions("redact"), blocklist=("secret plan",)))
+    engine = ScriptedEngine(preferring())
+    with live(engine, guardrails=guardrails) as server:
+        served = Served(engine, server, None)
+        error = served.refusal(input="The secret plan.")
+        assert (error["param"], error["code"]) == ("input", "content_filter")
+        error = served.refusal(questions=[PREDICATE, PREDICATE | {"instructions": "secret plan"}])
+        assert (error["param"], error["code"]) == ("questions[1].instructions", "content_filter")
+        choices = [{"value": "a"}, {"value": "the secret plan"}]
+        error = served.refusal(**of_type(type="choice", choices=choices))
+        assert (error["param"], error["code"]) == ("questions[0]", "content_filter")
+        flagged = served.post(input="Write to bob.smith@gmail.com.")
+        assert "email" in flagged.headers["x-pravaha-guardrails"]
+    assert len(engine.requests) == 2
+
+
+BLOCK = 16
+
+
+def test_many_questions_compute_the_input_once():
+    questions = [PREDICATE | {"name": str(number)} for number in range(40)]
+    questions = [one | {"instructions": f"It is number {one['name']}."} for one in questions]
+    text = "Twenty-one parcels came late. " * 40
+    with byte_engine(context=2048, blocks=2048, block_size=BLOCK) as engine, live(engine) as server:
+        served = Served(engine, server, None)
+        answer = served.post(input=text, questions=questions).json()
+        computed = engine.snapshot().totals.prompt_tokens
+        again = served.post(input=text, questions=questions).json()
+    assert [one["name"] for one in answer["answers"]] == [str(number) for number in range(40)]
+    usage = answer["usage"]
+    tails = usage["input_tokens"] - len(text)
+    # Each question is asked twice, and may read the part of a block that the input ends in.
+    assert len(text) < computed <= len(text) + 2 * tails + 80 * BLOCK
+    assert computed < 8 * len(text)
+    assert usage["input_tokens_details"] == {
+        "cached_tokens": 0,
+        "cache_write_tokens": usage["input_tokens"],
+    }
+    assert usage["output_tokens"] == 80
+    details = again["usage"]["input_tokens_details"]
+    assert len(text) - BLOCK <= details["cached_tokens"] <= len(text) + 40
+    assert again["answers"] == answer["answers"]
+
+
+def test_answers_are_those_of_the_questions_asked_alone():
+    with byte_engine(context=2048, blocks=1024) as engine, live(engine, max_choices=4) as server:
+        served = Served(engine, server, None)
+        questions = [SCORE, PREDICATE, CHOICE, SCORE, PREDICATE]
+        together = served.post(questions=questions).json()["answers"]
+        alone = [served.post(questions=[one]).json()["answers"][0] for one in questions]
+    assert together == alone
+    for answer in together:
+        if "probabilities" in answer:
+            assert sum(one["probability"] for one in answer["probabilities"]) == pytest.approx(1)
+
+
+def test_a_client_that_leaves_ends_its_rows():
+    engine = ScriptedEngine(lambda request: [])
+    with live(engine, max_choices=4) as server:
+        body = json.dumps({"model": "toy", "input": TEXT, "questions": [PREDICATE] * 40}).encode()
+        with server.connect() as connection:
+            connection.sendall(f"{HEAD}content-length: {len(body)}\r\n\r\n".encode() + body)
+            assert engine.submitted.acquire(timeout=60)
+        wait_until(lambda: len(engine.aborted) == 4)
+        wait_until(lambda: not server.context.drain.active)
+    assert len(engine.requests) == 4  # no row of the next ones was begun
+
+
+def test_a_draining_server_takes_none():
+    engine = ScriptedEngine(preferring())
+    with live(engine) as server:
+        server.context.drain.begin()
+        body = {"model": "toy", "input": "x", "questions": [PREDICATE]}
+        answer = httpx.post(f"{server.url}/v1/decisions", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
