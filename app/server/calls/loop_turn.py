@@ -239,7 +239,7 @@ class LoopTurn:
 
     async def _begin_round(self, *, in_words: bool = False) -> ChatTurn:
         changed: dict[str, Any] = {"tools": self._tools, "tool_loop": None}
-        if self.usage.rounds:  # not the first
+        if self._rounds or self.usage.rounds:  # calls were made, or this is not the first round
             changed |= {
                 "messages": [*self.body.messages, *self._messages],
                 "request_id": None,
