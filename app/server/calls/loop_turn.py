@@ -211,9 +211,10 @@ class LoopTurn:
 
     async def _take_tools(self) -> None:
         try:
-            self._offered = await asyncio.wrap_future(self._session.offered())
+            opened = await asyncio.wrap_future(self._session.offered())
         except AgentError as error:
             raise bad_request(str(error), param="tool_loop") from error
+        self._offered = [one for one in opened if self._is_offered(one)]
         given = {one.name for one in self.body.offered_tools}
         both = next((one.name for one in self._offered if one.name in given), None)
         if both is not None:
@@ -223,6 +224,10 @@ class LoopTurn:
             )
         offered = [ToolBody.model_validate(_body_of(one)) for one in self._offered]
         self._tools = [*(self.body.tools or ()), *offered]
+
+    def _is_offered(self, tool: Tool) -> bool:
+        """Whether the model is offered a tool that is open."""
+        return True
 
     async def _events_until(self, work: "asyncio.Future[Any]") -> AsyncGenerator[LoopEvent, None]:
         """The events up to the end of `work`, which is cancelled with this generator.
