@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import signal
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import httpx
@@ -129,15 +131,15 @@ def body(loop, **fields):
     return {"model": "toy", "messages": messages, "tool_loop": loop or {}, **fields}
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
+@contextmanager
+def serving(root):
     engine = ScriptedEngine(words("x"))
     engine.tokenizer = byte_tokenizer(template=TEMPLATE)
     engine.info = replace(INFO, context_length=8192)
     tools = Tools()
     service = LocalRunService(
         lambda: Cluster(registry=tools.registry, approvals=Approvals(), mode="auto"),
-        roots=[tmp_path_factory.mktemp("root")],
+        roots=[root],
     )
     with (
         live(engine, run_service=service) as running,
@@ -145,6 +147,12 @@ def opened(tmp_path_factory):
     ):
         yield Server(running, engine, tools, http)
     service.close()
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("root")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -334,6 +342,31 @@ def test_a_write_waits_for_its_approval_over_http(server):
     (asked,) = [one for one in events if one and one.get("type") == "approval_requested"]
     assert asked["approval"].startswith("approval-")
     assert server.tools.called == ["press"]
+
+
+def test_a_server_that_shuts_down_finishes_the_whole_answer(tmp_path):
+    with serving(tmp_path) as server:
+        server.answer(call("press"), "Done.")
+        given = body({"tools": ["press"], "mode": "ask"}, stream=True)
+        with server.http.stream("POST", "/v1/chat/completions", json=given) as response:
+            lines = response.iter_lines()
+            asked = next(line for line in lines if "approval_requested" in line)
+            event = json.loads(asked[6:])["choices"][0]["tool_loop"]
+            server.running.server.handle_exit(signal.SIGTERM, None)  # while the tool waits
+            until(lambda: server.running.context.drain.draining)
+            decided = {"decision": "once"}
+            server.http.post(f"/v1/agents/approvals/{event['approval']}", json=decided)
+            rest = list(lines)
+        assert any("Done." in line for line in rest)
+        assert rest[-2:] == ["data: [DONE]", ""]
+        assert not server.running.context.drain.active
+
+
+def test_a_server_that_shuts_down_begins_no_answer_with_tools(tmp_path):
+    with serving(tmp_path) as server:
+        server.running.context.drain.begin()
+        answer = server.post("x")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
 
 
 @pytest.mark.parametrize("stream", [True, False])

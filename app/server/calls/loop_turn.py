@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from agents.api.errors import AgentError
+from agents.service.run_service import RunService
 from agents.tool_loop.values import LoopEvent, LoopEventType, ToolLoopRequest
 from app.server.calls.chat_choice import AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn, begin_turn
@@ -413,12 +414,11 @@ async def begin_loop(
         raise bad_request("`n` must be 1 with `tool_loop`.", param="n")
     turn = make(request, context, body, loaded_model(context, body.model))
     try:
-        session = await asyncio.to_thread(
-            context.agents.open_tools, _loop_request(wanted, body, turn.id, max_calls), turn.report
+        # The drain waits for the whole turn: while a tool works, nothing is generated.
+        turn.resources.enter_context(context.drain.work())
+        session = await _opened(
+            context.agents, _loop_request(wanted, body, turn.id, max_calls), turn
         )
-    except AgentError as error:
-        raise bad_request(str(error), param="tool_loop") from error
-    try:
         await turn.open(session, waits=bool(wanted.mcp_servers))
     except BaseException:
         await turn.resources.aclose()
@@ -426,6 +426,13 @@ async def begin_loop(
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn
+
+
+async def _opened(agents: RunService, wanted: ToolLoopRequest, turn: LoopTurn) -> OpenTools:
+    try:
+        return await asyncio.to_thread(agents.open_tools, wanted, turn.report)
+    except AgentError as error:
+        raise bad_request(str(error), param="tool_loop") from error
 
 
 def _loop_request(
