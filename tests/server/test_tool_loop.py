@@ -280,6 +280,20 @@ def test_an_answer_that_is_cut_is_not_asked_for_again(server):
     assert len(server.engine.requests) == 1
 
 
+@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
+def test_the_limit_of_tokens_is_that_of_all_rounds(server, field):
+    echo = call("echo", word="a")  # the toy's tokens are bytes
+    server.ask(echo, "", "It said A.", **{field: len(echo) + 20})
+    limits = [one.sampling.max_tokens for one in server.engine.requests]
+    assert limits == [len(echo) + 20, 20, 20]
+    (choice,) = server.ask(echo, **{field: len(echo)})["choices"]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("length", "")
+    assert choice["tool_loop"]["rounds"] == 1
+    server.ask(echo, "It said A.", **{field: -1})
+    first, second = [one.sampling.max_tokens for one in server.engine.requests]
+    assert first == second
+
+
 def test_the_client_may_call_its_own_tool_after_the_last_round(server):
     answer = server.ask(
         call("echo", word="a"), call("theirs"), tools=[CLIENT_TOOL], loop={"max_rounds": 1}

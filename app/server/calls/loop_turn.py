@@ -33,6 +33,7 @@ from engine.api.answer_parts import (
     CallArguments,
     CallBegun,
 )
+from engine.api.request import limit_from
 from engine.api.tools import CallResult, OpenTools, Tool, ToolCall, ToolChoice, ToolRound
 from engine.grammar.call_plan import NO_WORDS
 from engine.text.clipped import clipped
@@ -153,6 +154,9 @@ class LoopTurn:
                 in_words = True
             else:
                 break
+            if self._tokens_left == 0:
+                end, goes_on = replace(end, reason="length"), False
+                break
             turn = await self._begin_round(in_words=in_words)
         if goes_on and not self.is_stopped and not answer.text.strip():
             yield TurnPiece(0, [AnswerText(NO_WORDS)])
@@ -243,6 +247,12 @@ class LoopTurn:
         finally:
             work.cancel()
 
+    @property
+    def _tokens_left(self) -> int | None:
+        """What the rounds so far have left of the limit of tokens; None without a limit."""
+        limit = limit_from(self.body.token_limit)
+        return None if limit is None else max(0, limit - self.usage.completion_tokens)
+
     async def _begin_round(self, *, in_words: bool = False) -> ChatTurn:
         changed: dict[str, Any] = {"tools": self._tools, "tool_loop": None}
         if self._rounds or self.usage.rounds:  # calls were made, or this is not the first round
@@ -251,9 +261,11 @@ class LoopTurn:
                 "request_id": None,
                 "continue_final_message": None,
                 "add_generation_prompt": None,
-                # A call that was asked for has been made.
-                "tool_choice": ToolChoice(),
             }
+            # A call that was asked for has been made.
+            changed["tool_choice"] = ToolChoice()
+        if (left := self._tokens_left) is not None:
+            changed["max_completion_tokens"] = left
         body = self.body.model_copy(update=changed)
         turn = self._turn = await begin_turn(
             self._request, self._context, body, in_loop=True, in_words=in_words
