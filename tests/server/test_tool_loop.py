@@ -272,6 +272,27 @@ def test_an_empty_first_answer_is_followed_by_words(server):
     assert first == "mine" != second
 
 
+def test_a_choice_of_no_tool_is_for_all_rounds(server):
+    (choice,) = server.ask("", call("echo", word="a"), tool_choice="none")["choices"]
+    assert server.tools.called == []
+    assert choice["tool_loop"]["rounds"] == 0
+
+
+def test_the_allowed_tools_are_those_of_all_rounds(server):
+    functions = [{"type": "function", "function": {"name": "theirs"}}]
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": functions}}
+    server.ask("", call("echo", word="a"), tools=[CLIENT_TOOL], tool_choice=allowed)
+    assert server.tools.called == []
+
+
+def test_a_call_that_was_asked_for_is_made_once(server):
+    echo = call("echo", word="a")
+    given = echo.removeprefix("<tool_call>")  # which the prompt has
+    answer = server.ask(given, "It said A.", tool_choice="required")
+    assert answer["choices"][0]["message"]["content"] == "It said A."
+    assert server.engine.requests[1].sampling.grammar is None
+
+
 def test_an_answer_that_is_cut_is_not_asked_for_again(server):
     server.answer("")
     server.engine.script = words("", finish=FinishReason.LENGTH)

@@ -262,8 +262,8 @@ class LoopTurn:
                 "continue_final_message": None,
                 "add_generation_prompt": None,
             }
-            # A call that was asked for has been made.
-            changed["tool_choice"] = ToolChoice()
+            if self.body.choice_of_tools.mode == "required":
+                changed["tool_choice"] = ToolChoice()  # the call that was asked for has been made
         if (left := self._tokens_left) is not None:
             changed["max_completion_tokens"] = left
         body = self.body.model_copy(update=changed)
