@@ -10,6 +10,7 @@ Nothing that a tool does ends the loop: failures, denials and wrong arguments ar
 reads.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -90,6 +91,7 @@ class ToolLoop:
         self._made = EqualCalls()
         self._repeats = False
         self._call = ""
+        self._acting = asyncio.Lock()
 
     @property
     def may_call(self) -> bool:
@@ -97,7 +99,14 @@ class ToolLoop:
         return self.rounds < self._max_rounds and self._calls_left > 0 and not self._repeats
 
     async def act(self, calls: Sequence[ToolCall]) -> ToolRound:
-        """Make the calls of one answer, one after the other. Cancelling it stops the call that runs."""
+        """Make the calls of one answer, one after the other. Cancelling it stops the call that runs.
+
+        Those of another answer wait: events belong to the one call that runs.
+        """
+        async with self._acting:
+            return await self._act(calls)
+
+    async def _act(self, calls: Sequence[ToolCall]) -> ToolRound:
         self.rounds += 1
         results, repeats = [], True
         for number, call in enumerate(calls):

@@ -342,6 +342,24 @@ def test_a_call_that_runs_is_incomplete_in_a_response_that_is_cancelled(server):
     assert (made["type"], made["status"], made["output"]) == ("mcp_call", "incomplete", None)
 
 
+def test_a_response_that_is_cancelled_while_it_writes_generates_no_more(server):
+    server.engine.requests.clear()
+    server.engine.aborted.clear()
+    scripts = iter([words(ECHO), words("It said", finish=None)])
+    server.engine.script = lambda request: next(scripts)(request)
+    with server.http.stream("POST", URL, json=body(stream=True, background=True)) as response:
+        lines = response.iter_lines()
+        for line in lines:
+            if '"response.created"' in line:
+                response_id = json.loads(line.partition("data: ")[2])["response"]["id"]
+            if "response.output_text.delta" in line:
+                break
+        cancelled = server.http.post(f"{URL}/{response_id}/cancel").json()
+    assert cancelled["status"] == "cancelled"
+    until(lambda: not server.running.context.running_turns)
+    assert server.engine.aborted == [server.engine.requests[1].request_id]
+
+
 def test_a_server_without_agents_has_no_mcp_servers():
     with answering("ok") as http:
         error = http.post(URL, json=body()).json()["error"]

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import signal
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import httpx
@@ -129,15 +131,15 @@ def body(loop, **fields):
     return {"model": "toy", "messages": messages, "tool_loop": loop or {}, **fields}
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory):
+@contextmanager
+def serving(root):
     engine = ScriptedEngine(words("x"))
     engine.tokenizer = byte_tokenizer(template=TEMPLATE)
     engine.info = replace(INFO, context_length=8192)
     tools = Tools()
     service = LocalRunService(
         lambda: Cluster(registry=tools.registry, approvals=Approvals(), mode="auto"),
-        roots=[tmp_path_factory.mktemp("root")],
+        roots=[root],
     )
     with (
         live(engine, run_service=service) as running,
@@ -145,6 +147,12 @@ def opened(tmp_path_factory):
     ):
         yield Server(running, engine, tools, http)
     service.close()
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("root")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -264,12 +272,47 @@ def test_an_empty_first_answer_is_followed_by_words(server):
     assert first == "mine" != second
 
 
+def test_a_choice_of_no_tool_is_for_all_rounds(server):
+    (choice,) = server.ask("", call("echo", word="a"), tool_choice="none")["choices"]
+    assert server.tools.called == []
+    assert choice["tool_loop"]["rounds"] == 0
+
+
+def test_the_allowed_tools_are_those_of_all_rounds(server):
+    functions = [{"type": "function", "function": {"name": "theirs"}}]
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": functions}}
+    server.ask("", call("echo", word="a"), tools=[CLIENT_TOOL], tool_choice=allowed)
+    assert server.tools.called == []
+
+
+def test_a_call_that_was_asked_for_is_made_once(server):
+    echo = call("echo", word="a")
+    given = echo.removeprefix("<tool_call>")  # which the prompt has
+    answer = server.ask(given, "It said A.", tool_choice="required")
+    assert answer["choices"][0]["message"]["content"] == "It said A."
+    assert server.engine.requests[1].sampling.grammar is None
+
+
 def test_an_answer_that_is_cut_is_not_asked_for_again(server):
     server.answer("")
     server.engine.script = words("", finish=FinishReason.LENGTH)
     answer = server.http.post("/v1/chat/completions", json=body(None)).json()
     assert answer["choices"][0]["finish_reason"] == "length"
     assert len(server.engine.requests) == 1
+
+
+@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
+def test_the_limit_of_tokens_is_that_of_all_rounds(server, field):
+    echo = call("echo", word="a")  # the toy's tokens are bytes
+    server.ask(echo, "", "It said A.", **{field: len(echo) + 20})
+    limits = [one.sampling.max_tokens for one in server.engine.requests]
+    assert limits == [len(echo) + 20, 20, 20]
+    (choice,) = server.ask(echo, **{field: len(echo)})["choices"]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("length", "")
+    assert choice["tool_loop"]["rounds"] == 1
+    server.ask(echo, "It said A.", **{field: -1})
+    first, second = [one.sampling.max_tokens for one in server.engine.requests]
+    assert first == second
 
 
 def test_the_client_may_call_its_own_tool_after_the_last_round(server):
@@ -334,6 +377,31 @@ def test_a_write_waits_for_its_approval_over_http(server):
     (asked,) = [one for one in events if one and one.get("type") == "approval_requested"]
     assert asked["approval"].startswith("approval-")
     assert server.tools.called == ["press"]
+
+
+def test_a_server_that_shuts_down_finishes_the_whole_answer(tmp_path):
+    with serving(tmp_path) as server:
+        server.answer(call("press"), "Done.")
+        given = body({"tools": ["press"], "mode": "ask"}, stream=True)
+        with server.http.stream("POST", "/v1/chat/completions", json=given) as response:
+            lines = response.iter_lines()
+            asked = next(line for line in lines if "approval_requested" in line)
+            event = json.loads(asked[6:])["choices"][0]["tool_loop"]
+            server.running.server.handle_exit(signal.SIGTERM, None)  # while the tool waits
+            until(lambda: server.running.context.drain.draining)
+            decided = {"decision": "once"}
+            server.http.post(f"/v1/agents/approvals/{event['approval']}", json=decided)
+            rest = list(lines)
+        assert any("Done." in line for line in rest)
+        assert rest[-2:] == ["data: [DONE]", ""]
+        assert not server.running.context.drain.active
+
+
+def test_a_server_that_shuts_down_begins_no_answer_with_tools(tmp_path):
+    with serving(tmp_path) as server:
+        server.running.context.drain.begin()
+        answer = server.post("x")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -282,6 +282,7 @@ async def begin_turn(
         continued_tokens=chat.continued_tokens,
         images=prompt.images,
         planner=planner,
+        goes_on=in_loop,
     )
     turn = ChatTurn(body, model, generation, sources, images, tools, planner, reasoning)
     if chat.key is not None and generation.n == 1:

@@ -51,6 +51,7 @@ async def begin(
     continued_tokens: int = 0,
     images: tuple[PlacedImage, ...] = (),
     planner: CallPlanner | None = None,
+    goes_on: bool = False,
 ) -> Generation:
     """Check the call and submit its choices.
 
@@ -65,6 +66,7 @@ async def begin(
         continued_tokens: as in `Request`, for each prompt.
         images: as in `Request`, of the only prompt.
         planner: plans the answer to the only prompt, of a chat with tools.
+        goes_on: as in `Drain.work`.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -75,7 +77,7 @@ async def begin(
     check_choices(context, n, len(prompts), param="n" if n == body.choices else "best_of")
     check_resumable(context, body)
     async with AsyncExitStack() as stack:
-        stack.enter_context(context.drain.work())
+        stack.enter_context(context.drain.work(goes_on=goes_on))
         await build_grammar(request, context, body, sampling.grammar)
         engine = loaded_model(context, body.model, keep_alive_s=body.keep_alive).engine
         submit = partial(

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from agents.api.errors import AgentError
+from agents.service.run_service import RunService
 from agents.tool_loop.values import LoopEvent, LoopEventType, ToolLoopRequest
 from app.server.calls.chat_choice import AnsweredChoice, ChoiceEnd, TurnPiece
 from app.server.calls.chat_turn import ChatTurn, begin_turn
@@ -32,6 +33,7 @@ from engine.api.answer_parts import (
     CallArguments,
     CallBegun,
 )
+from engine.api.request import limit_from
 from engine.api.tools import CallResult, OpenTools, Tool, ToolCall, ToolChoice, ToolRound
 from engine.grammar.call_plan import NO_WORDS
 from engine.text.clipped import clipped
@@ -152,6 +154,9 @@ class LoopTurn:
                 in_words = True
             else:
                 break
+            if self._tokens_left == 0:
+                end, goes_on = replace(end, reason="length"), False
+                break
             turn = await self._begin_round(in_words=in_words)
         if goes_on and not self.is_stopped and not answer.text.strip():
             yield TurnPiece(0, [AnswerText(NO_WORDS)])
@@ -211,9 +216,10 @@ class LoopTurn:
 
     async def _take_tools(self) -> None:
         try:
-            self._offered = await asyncio.wrap_future(self._session.offered())
+            opened = await asyncio.wrap_future(self._session.offered())
         except AgentError as error:
             raise bad_request(str(error), param="tool_loop") from error
+        self._offered = [one for one in opened if self._is_offered(one)]
         given = {one.name for one in self.body.offered_tools}
         both = next((one.name for one in self._offered if one.name in given), None)
         if both is not None:
@@ -223,6 +229,10 @@ class LoopTurn:
             )
         offered = [ToolBody.model_validate(_body_of(one)) for one in self._offered]
         self._tools = [*(self.body.tools or ()), *offered]
+
+    def _is_offered(self, tool: Tool) -> bool:
+        """Whether the model is offered a tool that is open."""
+        return True
 
     async def _events_until(self, work: "asyncio.Future[Any]") -> AsyncGenerator[LoopEvent, None]:
         """The events up to the end of `work`, which is cancelled with this generator.
@@ -237,17 +247,25 @@ class LoopTurn:
         finally:
             work.cancel()
 
+    @property
+    def _tokens_left(self) -> int | None:
+        """What the rounds so far have left of the limit of tokens; None without a limit."""
+        limit = limit_from(self.body.token_limit)
+        return None if limit is None else max(0, limit - self.usage.completion_tokens)
+
     async def _begin_round(self, *, in_words: bool = False) -> ChatTurn:
         changed: dict[str, Any] = {"tools": self._tools, "tool_loop": None}
-        if self.usage.rounds:  # not the first
+        if self._rounds or self.usage.rounds:  # calls were made, or this is not the first round
             changed |= {
                 "messages": [*self.body.messages, *self._messages],
                 "request_id": None,
                 "continue_final_message": None,
                 "add_generation_prompt": None,
-                # A call that was asked for has been made.
-                "tool_choice": ToolChoice(),
             }
+            if self.body.choice_of_tools.mode == "required":
+                changed["tool_choice"] = ToolChoice()  # the call that was asked for has been made
+        if (left := self._tokens_left) is not None:
+            changed["max_completion_tokens"] = left
         body = self.body.model_copy(update=changed)
         turn = self._turn = await begin_turn(
             self._request, self._context, body, in_loop=True, in_words=in_words
@@ -408,12 +426,11 @@ async def begin_loop(
         raise bad_request("`n` must be 1 with `tool_loop`.", param="n")
     turn = make(request, context, body, loaded_model(context, body.model))
     try:
-        session = await asyncio.to_thread(
-            context.agents.open_tools, _loop_request(wanted, body, turn.id, max_calls), turn.report
+        # The drain waits for the whole turn: while a tool works, nothing is generated.
+        turn.resources.enter_context(context.drain.work())
+        session = await _opened(
+            context.agents, _loop_request(wanted, body, turn.id, max_calls), turn
         )
-    except AgentError as error:
-        raise bad_request(str(error), param="tool_loop") from error
-    try:
         await turn.open(session, waits=bool(wanted.mcp_servers))
     except BaseException:
         await turn.resources.aclose()
@@ -421,6 +438,13 @@ async def begin_loop(
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)
     return turn
+
+
+async def _opened(agents: RunService, wanted: ToolLoopRequest, turn: LoopTurn) -> OpenTools:
+    try:
+        return await asyncio.to_thread(agents.open_tools, wanted, turn.report)
+    except AgentError as error:
+        raise bad_request(str(error), param="tool_loop") from error
 
 
 def _loop_request(

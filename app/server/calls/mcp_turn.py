@@ -87,9 +87,11 @@ class McpTurn(LoopTurn):
             elif event.type is LoopEventType.APPROVAL_REQUESTED:
                 server = str(event.data.get("name", "")).split(" ")[1:2]
                 await self._decide(event, "deny", _NOT_APPROVED.format(*server or ("NAME",)))
-        self._offered = [one for one in self._offered if self.access.is_allowed(one.name)]
         self._choose()
         self.is_opened = True
+
+    def _is_offered(self, tool: Tool) -> bool:
+        return self.access.is_allowed(tool.name)
 
     def _choose(self) -> None:
         """Put the names of a server's tools in place of the choice of a server (`SERVER.`)."""

@@ -44,13 +44,16 @@ class Drain:
         self._expired.set()
 
     @contextmanager
-    def work(self) -> Iterator[None]:
+    def work(self, *, goes_on: bool = False) -> Iterator[None]:
         """Count one generating request, for which the drain waits.
 
+        Args:
+            goes_on: whether it is a part of a request that is counted already.
+
         Raises:
-            ApiError: 503 while draining.
+            ApiError: 503 while draining, but not for what goes on.
         """
-        if self._draining:
+        if self._draining and not goes_on:
             raise unavailable(
                 "The server is shutting down and takes no new work.", code="shutting_down"
             )

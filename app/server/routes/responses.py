@@ -93,8 +93,9 @@ async def _in_background(
     async with turn.resources as resources:
         await answer.keep()
         queued = answer.response()
+        turn.resources = resources.pop_all()  # what later rounds add is closed with it
         running = context.running_responses.start(
-            answer, answer.events(turn), resources.pop_all(), answer.keep
+            answer, answer.events(turn), turn.resources, answer.keep
         )
     if is_stream:
         return EventStream(running.read(), context, AsyncExitStack())

@@ -23,14 +23,18 @@ class CallUsage(ABC):
 
 
 class Usage(CallUsage):
-    """Sums the engine's counts over the choices of a call."""
+    """Sums the engine's counts over the choices of a call.
+
+    Attributes:
+        completion_tokens: that all choices have so far.
+    """
 
     def __init__(self, prompts: Sequence[tuple[int, ...]], n: int) -> None:
         """Count a call of `n` choices a prompt; choice `i` continues prompt `i // n`."""
         self._prompts = prompts
         self._n = n
         self._cached: dict[int, int] = {}  # prompt → tokens that no choice of it computed
-        self._completion = 0
+        self.completion_tokens = 0
         self._reasoning: int | None = None  # None for a call whose answers have none
 
     def add_reasoning(self, tokens: int) -> None:
@@ -39,7 +43,7 @@ class Usage(CallUsage):
 
     def add(self, index: int, part: RequestOutput | TokenBatch) -> None:
         """Count new tokens of choice `index`."""
-        self._completion += len(part.token_ids)
+        self.completion_tokens += len(part.token_ids)
         prompt = index // self._n
         # Choices of a prompt share its blocks: only the minimum was cached before the call.
         cached = self._cached.get(prompt, part.cached_tokens)
@@ -59,8 +63,8 @@ class Usage(CallUsage):
             details = {"completion_tokens_details": {"reasoning_tokens": self._reasoning}}
         return {
             "prompt_tokens": prompt_tokens,
-            "completion_tokens": self._completion,
-            "total_tokens": prompt_tokens + self._completion,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": prompt_tokens + self.completion_tokens,
             "prompt_tokens_details": {"cached_tokens": sum(self._cached.values())},
             **details,
         }
@@ -75,6 +79,11 @@ class SummedUsage(CallUsage):
 
     def __init__(self) -> None:
         self.rounds: list[Usage] = []
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens that all generations together have written."""
+        return sum(one.completion_tokens for one in self.rounds)
 
     def counts(self) -> dict[str, Any]:
         """The `usage` object; every round counts its whole prompt, most of which is cached."""

@@ -370,3 +370,20 @@ async def test_the_calls_of_all_answers_may_be_bounded():
     assert (first.may_call, second.may_call) == (True, False)
     assert [one.state for one in second.results] == [CallState.OK, CallState.FAILED]
     assert opened.made.calls == ["poll", "poll"]
+
+
+async def test_the_calls_of_two_answers_do_not_mix():
+    async with Opened(tools=("press", "echo"), mode="ask") as opened:
+        asked = asyncio.Event()
+        opened.approvals.on_change(asked.set)
+        first = asyncio.create_task(opened.loop.act([ToolCall("a", "press", "{}")]))
+        await asked.wait()
+        second = asyncio.create_task(opened.loop.act([ToolCall("b", "echo", '{"word": "hi"}')]))
+        await asyncio.sleep(0)  # it has begun
+        (request,) = opened.approvals.pending
+        opened.approvals.decide(request.id, "once")
+        made = [one.text for round_ in (await first, await second) for one in round_.results]
+    assert made == ["pressed", "HI"]
+    kinds = [(event.call, event.type.value) for event in opened.events]
+    assert [call for call, _ in kinds] == sorted(call for call, _ in kinds)
+    assert ("a", "approval_resolved") in kinds
