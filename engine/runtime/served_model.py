@@ -54,13 +54,6 @@ class ServedModel:
         """Whether a request needs the model: with a lease, or still live in the engine without one."""
         return bool(self.leases) or not self.engine.is_idle
 
-    def status(self) -> str:
-        """The state for `/v1/models`, a value of `EngineState`."""
-        change, state = self.change, self.engine.snapshot().state
-        if change is not None and change.kind is not ChangeKind.UNLOAD:
-            return EngineState.LOADING.value
-        return state.value
-
 
 @dataclass(eq=False, slots=True)
 class ModelChanging:

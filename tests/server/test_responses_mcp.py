@@ -19,10 +19,12 @@ from agents.service.local_service import LocalRunService
 from agents.tool_loop.opening import open_loop
 from agents.tool_loop.values import ToolLoopRequest
 from app.server.calls.responses_mcp import mcp_access, wanted_mcp
+from app.server.openapi.document import ITEM_SCHEMA
 from app.server.wire.errors import ApiError
 from tests.server.live import live
 from tests.server.responses_api import URL, answering, kinds, parse
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
+from tests.server.test_openapi import conforms
 from tests.server.test_tool_loop import TEMPLATE, call, until
 from tests.server.toy_tokenizer import byte_tokenizer
 from tests.unit.agents.mcp.conftest import SCRIPT
@@ -140,6 +142,20 @@ def test_the_tools_are_listed_and_a_call_is_made(server):
     assert "toy.echo" in first
     assert "tool\nhello" in second
     assert answer["usage"]["input_tokens"] == sum(len(r.prompt_ids) for r in server.engine.requests)
+
+
+def test_answers_and_events_are_as_described(server):
+    document = server.http.get("/openapi.json").json()
+    contents = document["paths"]["/v1/responses"]["post"]["responses"]["200"]["content"]
+    answer = contents["application/json"]["schema"]
+    event = contents["text/event-stream"][ITEM_SCHEMA]
+    given = server.ask(ECHO, "Done.", max_tool_calls=3)
+    assert given["max_tool_calls"] == 3
+    conforms(document, given, answer)
+    details = document["components"]["schemas"]["ResponseInputDetails"]
+    assert details["properties"].keys() == given["usage"]["input_tokens_details"].keys()
+    for one in server.stream(ECHO, "Done.", max_tool_calls=3):
+        conforms(document, one, event)
 
 
 def test_a_stream_has_the_events_that_openai_names(server):

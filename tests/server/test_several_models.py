@@ -53,7 +53,11 @@ class Served:
 
     def wait_loaded(self, *names):
         # Not `is_loaded`: the load itself ends a moment later.
-        wait_until(lambda: all(self.models.find(name).status() == "ready" for name in names))
+        ready = EngineState.READY
+        wait_until(lambda: all(self.state_of(name) is ready for name in names))
+
+    def state_of(self, name):
+        return self.models.snapshot(self.models.find(name)).state
 
 
 @pytest.fixture
@@ -247,6 +251,18 @@ def test_a_keep_alive_that_is_no_time_is_a_400(served, keep_alive):
     refused = served.complete("second", keep_alive=keep_alive)
     assert refused.status_code == 400
     assert refused.json()["error"]["param"] == "keep_alive"
+
+
+def test_a_model_whose_unload_waits_is_draining_wherever_it_is_listed(served):
+    served.complete("second")
+    lease = served.models.use("second")
+    answer = served.change("second", "unload")
+    assert (answer.status_code, answer.json()["status"]) == (200, "draining")
+    assert served.statuses()["second"] == "draining"
+    installed = served.http.get("/installed_models").json()["data"]
+    assert {one["name"]: one["status"] for one in installed}["second"] == "draining"
+    served.models.release(lease)
+    wait_until(lambda: served.statuses()["second"] == "unloaded")
 
 
 def test_load_and_unload_by_name(served):

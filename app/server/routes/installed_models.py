@@ -105,7 +105,7 @@ async def load_model(name: str, body: ModelChangeRequest, request: Request) -> R
         )
         if body.keep_alive is not None:
             models.set_keep_alive(None, body.keep_alive)
-        return _accepted(models.primary)
+        return _accepted(models, models.primary)
     change = await asyncio.to_thread(_translated, lambda: models.load(name))
     if body.keep_alive is not None:
         models.set_keep_alive(name, body.keep_alive)
@@ -125,7 +125,7 @@ async def unload_model(name: str, body: ModelChangeRequest, request: Request) ->
     check_name(context, name)
     if models.is_single:
         context.engine.unload_model(drain_s=body.drain_seconds)
-        return _accepted(models.primary)
+        return _accepted(models, models.primary)
     change = models.unload(name, drain_s=body.drain_seconds)
     return await _begun(request, context, change)
 
@@ -165,7 +165,9 @@ async def _begun(
         await while_connected(request, context, accepted())
     except ModelError as error:
         raise _translation(error) from error
-    return _accepted(change.model, **({"beside_others": True} if beside_others else {}))
+    return _accepted(
+        context.models, change.model, **({"beside_others": True} if beside_others else {})
+    )
 
 
 async def _change_embedder(
@@ -186,9 +188,9 @@ async def _change_embedder(
     return json_response({"status": state.value, "next_model": None})
 
 
-def _accepted(model: ServedModel, **more: bool) -> Response:
-    snapshot = model.engine.snapshot()
-    state = {"status": model.status(), "next_model": snapshot.next_model}
+def _accepted(models: ServedModels, model: ServedModel, **more: bool) -> Response:
+    snapshot = models.snapshot(model)
+    state = {"status": snapshot.state.value, "next_model": snapshot.next_model}
     return json_response(state | more)
 
 

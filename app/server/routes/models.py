@@ -20,8 +20,7 @@ from app.server.wire.described import answers
 from app.server.wire.errors import bad_request
 from app.server.wire.instant import rfc3339
 from app.server.wire.json_response import json_response
-from engine.api.snapshot import EngineState
-from engine.runtime.served_model import ServedModel
+from engine.api.snapshot import EngineSnapshot, EngineState
 
 router = APIRouter()
 
@@ -101,27 +100,26 @@ def describe(context: ServerContext, name: str) -> dict[str, Any]:
     """The model object of a model, with context length (vLLM's name for it), status and aliases."""
     served = context.models.find(name)
     aliases = context.models.aliases_of(name)
-    info = None if served is None else served.engine.snapshot().model
+    snapshot = None if served is None else context.models.snapshot(served)
+    info = snapshot and snapshot.model
     length = info and info.context_length
     return {
         **_model(context, name),
-        "status": EngineState.UNLOADED.value if served is None else served.status(),
+        "status": (EngineState.UNLOADED if snapshot is None else snapshot.state).value,
         "max_model_len": length,
         "max_input_tokens": length,
         "max_tokens": length,
         "details": info,
-        **_progress(served),
+        **_progress(snapshot),
         **({"aliases": aliases} if aliases else {}),
     }
 
 
-def _progress(served: ServedModel | None) -> dict[str, float]:
+def _progress(snapshot: EngineSnapshot | None) -> dict[str, float]:
     """How far the load is, while there is one."""
-    if served is None or served.status() != EngineState.LOADING.value:
+    if snapshot is None or snapshot.state is not EngineState.LOADING:
         return {}
-    snapshot = served.engine.snapshot()
-    is_loading = snapshot.state is EngineState.LOADING
-    return {"loading_progress": snapshot.loading_progress if is_loading else 0.0}
+    return {"loading_progress": snapshot.loading_progress}
 
 
 def codex_models(context: ServerContext) -> list[dict[str, Any]]:

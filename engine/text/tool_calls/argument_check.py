@@ -2,17 +2,19 @@
 
 Schemas are data of third parties. References outside of them are not followed, patterns run in a regular
 expression engine that is linear in the text, and the keywords that are looked at are counted: a schema of a
-few kilobytes can ask for more work than any answer is worth.
+few kilobytes can ask for more work than any answer is worth. That holds for every part of a schema, whatever
+dialect its own `$schema` names: all are read as draft 2020-12.
 
 Cost: about 10 µs a keyword and value, at most `MAX_STEPS` of them; the library is loaded by the first check.
 """
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
+import attrs
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 from pydantic import StringConstraints, TypeAdapter
@@ -23,8 +25,10 @@ from referencing.exceptions import Unresolvable
 
 MAX_VALUE_DEPTH = 40
 MAX_STEPS = 10_000
-"""Keywords that are applied to values in one check."""
+"""Keywords that are applied to values in one check, and schemas that are entered for it."""
 _MAX_PATTERN = 4096
+_WITH_OTHER_PATTERNS = frozenset({"patternProperties", "unevaluatedProperties"})
+"""Where a schema has both, the library matches the patterns itself, without a bound."""
 
 
 class Uncheckable(ValueError):
@@ -42,6 +46,8 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
     """
     if depth_of(arguments) > MAX_VALUE_DEPTH:
         raise ValueError("the arguments nest too deep")
+    if _names_in(schema) >= _WITH_OTHER_PATTERNS:
+        raise Uncheckable("unevaluatedProperties is not checked beside patternProperties")
     validator = _Validator(schema, registry=Registry())
     _steps.count = 0
     try:
@@ -69,15 +75,27 @@ def depth_of(value: Any) -> int:
     while stack:
         one, depth = stack.pop()
         deepest = max(deepest, depth)
-        inner = (
-            one.values()
-            if isinstance(one, Mapping)
-            else one
-            if isinstance(one, list | tuple)
-            else ()
-        )
-        stack.extend((part, depth + 1) for part in inner)
+        stack.extend((part, depth + 1) for part in _parts(one))
     return deepest
+
+
+def _names_in(value: Any) -> set[str]:
+    """The names of all members of a JSON value, found without recursion."""
+    names: set[str] = set()
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Mapping):
+            names.update(one)
+        stack.extend(_parts(one))
+    return names
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What an object or an array holds."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 class _TooManySteps(Exception):
@@ -201,3 +219,12 @@ _KEYWORDS = {
 _Validator = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator, {name: _counted(check) for name, check in _KEYWORDS.items()}
 )
+
+
+def _enter(validator: Any, **changes: Any) -> Any:
+    """The validator of a part of the schema: the library would take another class if it has a `$schema`."""
+    _steps.add()
+    return attrs.evolve(validator, **changes)
+
+
+_Validator.evolve = _enter

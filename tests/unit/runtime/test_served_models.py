@@ -113,7 +113,7 @@ def test_requests_wait_for_a_model_that_is_being_loaded(tmp_path):
             models.use("second")
         change = loading.value.change
         wait_until(lambda: change.progress == 0.5)
-        assert models.find("second").status() == "loading"
+        assert models.snapshot(models.find("second")).state is EngineState.LOADING
         gate.release()
         change.finished.result(PATIENCE_S)
         assert models.use("second").engine is models.find("second").engine

@@ -9,6 +9,7 @@ class ResponseInputDetails(Answer):
     """What became of the prompt's tokens."""
 
     cached_tokens: int
+    cache_write_tokens: int
 
 
 class ResponseOutputDetails(Answer):
@@ -54,7 +55,7 @@ class ResponseObject(Answer):
     incomplete_details: dict[str, str] | None
     instructions: str | None
     max_output_tokens: int | None
-    max_tool_calls: None
+    max_tool_calls: int | None
     model: str
     output: list[ResponseItem]
     parallel_tool_calls: bool

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from engine.text.tool_calls import argument_check
 from engine.text.tool_calls.argument_check import MAX_STEPS, Uncheckable, check_arguments
 
 EVIL = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
@@ -134,6 +135,70 @@ def doubling(levels):
     ],
 )  # fmt: skip
 def test_a_costly_schema_is_given_up(schema, arguments):
+    with pytest.raises(Uncheckable, match="costs too much"):
+        check_arguments(schema, arguments)
+
+
+DIALECTS = [
+    "http://json-schema.org/draft-03/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://example.org/unknown",
+    ["no", "text"],
+]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("reached", ["nested", "reference", "condition"])
+def test_a_part_with_a_dialect_of_its_own_is_counted_too(monkeypatch, dialect, reached):
+    monkeypatch.setattr(argument_check, "MAX_STEPS", 100)
+    many = {"items": {"enum": list(range(20))}}
+    schema = {
+        "nested": {"properties": {"a": {"$schema": dialect, **many}}},
+        # The top of the schema, entered for the second time, with the list as its `b`.
+        "reference": {
+            "$schema": dialect,
+            "properties": {"a": {"properties": {"b": {"$ref": "#"}}}},
+            **many,
+        },
+        "condition": {"properties": {"a": {"if": {"$schema": dialect, **many}}}},
+    }[reached]
+    values = [19] * 20
+    with pytest.raises(Uncheckable, match="costs too much"):
+        check_arguments(schema, {"a": {"b": values} if reached == "reference" else values})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_part_with_a_dialect_of_its_own_has_the_same_patterns(dialect):
+    part = {"$schema": dialect, "pattern": "^(?=x)"}  # unknown to the engine: taken for matched
+    check_arguments({"properties": {"a": part}}, {"a": "y"})
+    check_arguments({"$schema": dialect, "properties": {"a": {"$ref": "#"}}, **part}, {"a": {}})
+    below = {"$schema": dialect, "properties": {"a": {"$ref": "#"}}, "pattern": "^(?=x)"}
+    check_arguments(below, {"a": "y"})
+
+
+def test_a_value_called_schema_is_compared_as_it_is():
+    schema = {"properties": {"a": {"const": {"$schema": "x"}}}}
+    check_arguments(schema, {"a": {"$schema": "x"}})
+    with pytest.raises(ValueError, match="was expected"):
+        check_arguments(schema, {"a": {}})
+
+
+def test_patterns_that_the_library_would_match_itself_are_not_checked():
+    one = {"patternProperties": {"^x": {}}}
+    with pytest.raises(Uncheckable, match="unevaluatedProperties is not checked"):
+        check_arguments({"allOf": [one], "unevaluatedProperties": False}, {"xy": 1})
+    closed = {"allOf": [{"properties": {"xy": {}}}], "unevaluatedProperties": False}
+    check_arguments(closed, {"xy": 1})
+    with pytest.raises(ValueError, match="'z' was unexpected"):
+        check_arguments(closed, {"z": 1})
+
+
+def test_the_schemas_that_unevaluated_properties_enter_are_counted(monkeypatch):
+    parts = {f"a{n}": {"$ref": "#/$defs/any"} for n in range(100)}
+    schema = {"unevaluatedProperties": True, "dependentSchemas": parts, "$defs": {"any": {}}}
+    arguments = dict.fromkeys(parts, 0)
+    monkeypatch.setattr(argument_check, "MAX_STEPS", 350)  # without them, 302 are counted
     with pytest.raises(Uncheckable, match="costs too much"):
         check_arguments(schema, arguments)
 
