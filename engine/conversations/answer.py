@@ -1,7 +1,7 @@
 """`Answer`: an answer in generation, with its output so far and the time of the last save."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,7 +95,7 @@ class Answer:
         *,
         asked: Sequence[Node] = (),
         beginning: Beginning | None = None,
-        check: AnswerCheck | None = None,
+        begin_check: Callable[[], AnswerCheck] = lambda: NO_CHECK,
     ) -> None:
         self.asked = self.prompt = tuple(asked)
         self.request_id: str | None = None
@@ -128,7 +128,9 @@ class Answer:
         self.stopped_for_repetition = False
         self.stopped_by_check = False
         self.stopped_by_citations = False
-        self._check = NO_CHECK if check is None else check
+        self._check = begin_check()
+        self._reasoning_check = begin_check()
+        self._shown_reasoning: list[str] = []
         self._citations: CitationCheck | None = None
         self._streams_checked = (
             True  # whether the text that the check of citations returns is shown at once
@@ -222,7 +224,7 @@ class Answer:
     @property
     def blocked(self) -> bool:
         """Whether the check ended the answer."""
-        return self._check.blocked
+        return self._check.blocked or self._reasoning_check.blocked
 
     @property
     def leaves_passages(self) -> bool:
@@ -336,12 +338,24 @@ class Answer:
         if reader is None:
             return batch.text
         before = reader.count
-        text = reader.feed(batch.text, batch.token_ids, finished=finished)
+        text = self._read_reasoning(reader, batch.text, batch.token_ids, finished=finished)
         if reader.count > before:
             self._node = replace(
                 self._node, reasoning_us=_microseconds(_decode_seconds(batch.timings))
             )
         return text
+
+    def _read_reasoning(
+        self, reader: ReasoningReader, text: str, token_ids: Sequence[int], *, finished: bool
+    ) -> str:
+        """The text of a piece that is no reasoning; what can be shown of the reasoning is kept."""
+        known = len(reader.reasoning)
+        answered = reader.feed(text, token_ids, finished=finished)
+        shown = self._reasoning_check.feed(reader.reasoning[known:])
+        if finished:
+            shown += self._reasoning_check.finish()
+        self._shown_reasoning.append(shown)
+        return answered
 
     def take_checked(self) -> NodeDelta | None:
         """The change that the check of citations has brought since the last call; None without one.
@@ -385,7 +399,7 @@ class Answer:
                 self._node = replace(self._node, checked_text=text)
             elif self._calls.calls:
                 self._node = replace(self._node, checked_text=text)
-        if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
+        if self.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
             status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         self._node = replace(self._node, status=status, finish=finish)
         return self._delta(shown)
@@ -402,6 +416,8 @@ class Answer:
         shown = self._check.feed(text)
         if finished:
             shown += self._check.finish()
+        if self._reasoning_check.blocked:  # the answer ended before its text
+            shown = ""
         self._begin_showing().append(shown)
         return shown
 
@@ -412,7 +428,9 @@ class Answer:
             if self.beginning is not None:
                 begun = self.beginning.text
                 if self._reasoning is not None:
-                    begun = self._reasoning.feed(begun, self.beginning.token_ids)
+                    begun = self._read_reasoning(
+                        self._reasoning, begun, self.beginning.token_ids, finished=False
+                    )
                 if self._citations is not None:
                     self._citations.feed(begun)
                     begun = self._citations.take()
@@ -446,8 +464,12 @@ class Answer:
         self._unsaved = False
 
     def view(self) -> NodeView:
-        """The node with the text that is shown so far."""
-        return replace(view_of(self.node()), text="".join(self._begin_showing()))
+        """The node with the text and the reasoning that are shown so far."""
+        text = "".join(self._begin_showing())
+        view = view_of(self.node())
+        if view.reasoning is None:
+            return replace(view, text=text)
+        return replace(view, text=text, reasoning="".join(self._shown_reasoning))
 
     def node(self) -> Node:
         """The node with the output so far."""
