@@ -385,12 +385,9 @@ class Answer:
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True, cut=finish == FinishReason.LENGTH.value)
-        if (
-            self._reasoning is not None
-            and self._reasoning.count
-            and self._node.checked_text is None
-        ):
-            self._node = replace(self._node, checked_text=self._reasoning.text)
+        reader = self._reasoning
+        if reader is not None and self._node.checked_text is None and reader.text != self._written:
+            self._node = replace(self._node, checked_text=reader.text)
         if self._calls is not None:
             text = self._calls.text.strip()
             in_words = self.tools is not None and self.tools.in_words
@@ -450,7 +447,11 @@ class Answer:
         self._unsaved = True
         self._ending = None
         self._node = replace(self._node, error=error)
-        return self._end(status, reason.value, "")
+        text, reader = "", self._reasoning
+        if reader is not None and not reader.finished:
+            self._begin_showing()
+            text = self._read_reasoning(reader, "", (), finished=True)
+        return self._end(status, reason.value, text)
 
     def needs_save(self, now: float) -> bool:
         """Whether there are unsaved changes, and `FLUSH_S` passed or the answer finished."""
@@ -482,24 +483,32 @@ class Answer:
             topk = _padded(begun.topk, len(begun.token_ids)) + _padded(topk, len(self._ids))
         return replace(
             self._node,
-            text=begun.text + "".join(self._text),
+            text=self._written,
             token_ids=(*begun.token_ids, *self._ids) or None,
             logprobs=begun.logprobs + logprobs,
             topk=topk,
             drafted=(False,) * len(begun.token_ids) + drafted if drafted else (),
             n_gen=len(self._ids),
-            **self._reasoned(begun.text),
+            **self._reasoned(),
         )
 
-    def _reasoned(self, begun: str) -> dict[str, Any]:
-        """The fields of the reasoning, if there is any."""
+    @property
+    def _written(self) -> str:
+        """The output so far, after what the answer begins with."""
+        begun = "" if self.beginning is None else self.beginning.text
+        return begun + "".join(self._text)
+
+    def _reasoned(self) -> dict[str, Any]:
+        """The fields of the reasoning, if there is any, and of the answer that is a message of its own."""
         reader = self._reasoning
-        if reader is None or not reader.count:
+        if reader is None:
             return {}
-        length = len(begun) + sum(map(len, self._text))
+        answer_at = reader.answer_at(self._written, calls=bool(self.calls))
+        if not (reader.count or reader.reasoning):
+            return {"answer_at": answer_at} if answer_at else {}
         return {
             "reasoning": reader.reasoning,
-            "answer_at": length - len(reader.text),
+            "answer_at": answer_at,
             "n_reasoning": reader.count,
         }
 
