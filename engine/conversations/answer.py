@@ -128,6 +128,7 @@ class Answer:
         self.stopped_for_repetition = False
         self.stopped_by_check = False
         self.stopped_by_citations = False
+        self._begin_check = begin_check
         self._check = begin_check()
         self._reasoning_check = begin_check()
         self._shown_reasoning: list[str] = []
@@ -137,6 +138,7 @@ class Answer:
         )
         self._ending: tuple[NodeStatus, str | None] | None = None  # until the citations are checked
         self._shown: list[str] | None = None  # until a text was fed to the checks
+        self._was_seen = False  # whether somebody was shown what it begins with
 
     def refer(self, *, prompt: Sequence[Node] | None, forked_from: str | None) -> None:
         """Set the prompt's nodes if they are not those before the answer, and a node to refer to."""
@@ -160,9 +162,6 @@ class Answer:
         self.grammar = grammar
         self._citations = citations
         self._node = replace(self._node, n_passages=message.n_passages)
-        if citations is not None and self._shown is not None and self.beginning is not None:
-            citations.feed(self.beginning.text)
-            self._streams_checked = False  # its beginning has been shown
 
     def reads(self, n_prompt: int) -> NodeDelta:
         """Take the length of its prompt, which is read before it is submitted; the change."""
@@ -189,14 +188,23 @@ class Answer:
         self._calls = CallReader(parser)
         if begun is not None:
             self.beginning = begun
-        if self._shown:  # the answer's beginning, while it waited
-            self._calls.feed("".join(self._shown))
-        else:
-            self._shown = None
+        self._show_anew()
 
     def read_reasoning(self, reader: ReasoningReader) -> None:
-        """Show the answer without its reasoning; before its first output."""
+        """Show the answer without its reasoning; before its first output.
+
+        Args:
+            reader: has read nothing yet.
+        """
         self._reasoning = reader
+        self._show_anew()
+
+    def _show_anew(self) -> None:
+        """Let its beginning be read by what divides the answer now, although it was shown while it waited."""
+        if self._shown is None:
+            return
+        self._shown, self._shown_reasoning = None, []
+        self._check, self._reasoning_check = self._begin_check(), self._begin_check()
 
     @property
     def reasons(self) -> bool:
@@ -286,6 +294,8 @@ class Answer:
             model=model,
             sampling=stored(sampling, self.sampling.own),
         )
+        if self._citations is not None and self._shown is not None:
+            self._cite_beginning()
 
     def add(self, batch: TokenBatch) -> NodeDelta:
         """Add a batch; returns the change."""
@@ -428,13 +438,21 @@ class Answer:
                     begun = self._read_reasoning(
                         self._reasoning, begun, self.beginning.token_ids, finished=False
                     )
-                if self._citations is not None:
-                    self._citations.feed(begun)
-                    begun = self._citations.take()
+                if self.request_id is not None and self._citations is not None:
+                    begun = self._cite_beginning()
                 if self._calls is not None:
                     begun = self._calls.feed(begun)
                 self._shown.append(self._check.feed(begun))
         return self._shown
+
+    def _cite_beginning(self) -> str:
+        """Check the citations of the beginning; what is shown of it."""
+        if self._citations is None or self.beginning is None:
+            return ""
+        begun = self.beginning.text if self._reasoning is None else self._reasoning.text
+        self._citations.feed(begun)
+        self._streams_checked = not self._was_seen
+        return self._citations.take() if self._streams_checked else begun
 
     def _has_room(self) -> bool:
         """Whether the limit of the answer's tokens allows more."""
@@ -467,6 +485,7 @@ class Answer:
     def view(self) -> NodeView:
         """The node with the text and the reasoning that are shown so far."""
         text = "".join(self._begin_showing())
+        self._was_seen = True
         view = view_of(self.node())
         if view.reasoning is None:
             return replace(view, text=text)

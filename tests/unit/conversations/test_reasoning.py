@@ -5,12 +5,14 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason
+from engine.api.snapshot import EngineState
 from engine.conversations.export import export_json
 from engine.conversations.importing import read_conversation
 from engine.conversations.thinking import Thinking, read_thinking
 from engine.text.reasoning_markers import ReasoningMarkers, markers_of
 from tests.fakes.chat_toys import CHATML, ToyClient
 from tests.unit.conversations.talking import chat, reopened
+from tests.unit.conversations.test_tool_answers import Tools
 
 MARKERS = ReasoningMarkers("<think>", "</think>")
 KEEPING = CHATML.replace(
@@ -174,6 +176,33 @@ def test_the_thinking_of_a_running_answer_is_ended(session, client):
 def test_a_fork_at_a_token_of_the_reasoning_goes_on_with_it(session, client):
     chat(session, client, "why", "<think>first</think>Because.")
     session.branches.fork_at_token(session.head, 9)
+    client.write("ight</think>So.", eos=True)
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("So.", "fiight")
+
+
+def test_so_does_one_that_waits_for_tools_and_is_looked_at(session, client):
+    chat(session, client, "why", "<think>first</think>Because.")
+    session._answering._tools = Tools()
+    session.branches.fork_at_token(session.head, 9)
+    assert (last(session).text, last(session).reasoning) == ("", "fi")
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("", "fi")
+    client.write("ight</think>So.", eos=True)
+    for _ in range(3):
+        session.pump()
+    assert (last(session).text, last(session).reasoning) == ("So.", "fiight")
+    assert stored(session).prompt_text == "So."
+
+
+def test_so_does_one_that_waits_for_its_model(session, client):
+    chat(session, client, "why", "<think>first</think>Because.")
+    client.state = EngineState.LOADING
+    session.branches.fork_at_token(session.head, 9)
+    session.path()
+    client.state = EngineState.READY
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("", "fi")
     client.write("ight</think>So.", eos=True)
     session.pump()
     assert (last(session).text, last(session).reasoning) == ("So.", "fiight")
