@@ -17,7 +17,7 @@ from engine.conversations.chat_tools import ToolUse
 from engine.conversations.passage_source import CitationCheck, FoundPassages
 from engine.conversations.reasoning_reader import ReasoningReader
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
-from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, NodeView, view_of
 from engine.grammar.call_plan import NO_WORDS
 from engine.text.answer_parser import AnswerParser
 from engine.text.repetition import RepetitionDetector
@@ -248,6 +248,11 @@ class Answer:
     def node_id(self) -> str:
         """The id of the node."""
         return self._node.id
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a summary of other messages."""
+        return self._node.kind is NodeKind.SUMMARY
 
     @property
     def finished(self) -> bool:

@@ -205,7 +205,9 @@ class Submitter:
         tokenizer = ClientTokenizer(client)
         tools = None if first.tools is None else first.tools.turn(tokenizer)
         offered = () if tools is None else tools.for_template
-        prompt = builder.build(first.prompt, tools=offered, variables=self.thinking.variables())
+        prompt = builder.build(
+            first.prompt, tools=offered, variables=self._thinking_of(first).variables()
+        )
         ids = prompt.token_ids + begun
         model = client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -260,6 +262,18 @@ class Submitter:
             in_words=answer.tools is not None and answer.tools.in_words,
         )
 
+    def _thinking_of(self, answer: Answer) -> Thinking:
+        """What is asked of the model for an answer.
+
+        It does not think about a summary; one that always thinks has half of the summary's tokens for it.
+        """
+        if not answer.is_summary:
+            return self.thinking
+        limit = None
+        if answer.limit is not None and self.client_of(answer).controls_reasoning():
+            limit = answer.limit // 2
+        return Thinking(enabled=False, max_tokens=limit)
+
     def _with_reasoning(
         self,
         client: EngineClient,
@@ -279,6 +293,7 @@ class Submitter:
             sampling: the parameters without it.
             tools: what the model is offered, or None.
         """
+        thinking = self._thinking_of(answers[0])
         markers = client.reasoning_markers()
         if markers is None:
             return sampling
@@ -302,7 +317,7 @@ class Submitter:
         )
         sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
         if not client.controls_reasoning():
-            if self.thinking.max_tokens is not None:
+            if thinking.max_tokens is not None:
                 raise InvalidRequest(
                     "The thinking of an attached server's answers cannot be limited: /think default."
                 )
@@ -311,7 +326,7 @@ class Submitter:
             begun
         ):  # the engine counts from the prompt's end, where the answer may think or be done with it
             return sampling
-        return replace(sampling, reasoning=reasoning.control(self.thinking.max_tokens))
+        return replace(sampling, reasoning=reasoning.control(thinking.max_tokens))
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
         """Submit answers; the ids of their requests. May run on another thread than the other methods.
