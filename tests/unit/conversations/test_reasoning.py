@@ -93,6 +93,14 @@ def test_an_answer_that_ends_while_it_reasons_is_reasoning_alone(session, client
     assert stored(session).prompt_text == ""
 
 
+def test_such_an_answer_is_left_out_of_later_prompts(session, client):
+    session.messages.send("why")
+    client.write("<think>on and on", finish=FinishReason.LENGTH)
+    session.pump()
+    session.messages.send("so?")
+    assert prompt_text(client).count("<|im_start|>assistant") == 1  # the one to come
+
+
 def test_an_answer_without_reasoning_has_none(session, client):
     chat(session, client, "why", "Because <think> is a tag.")
     assert last(session).text == "Because <think> is a tag."

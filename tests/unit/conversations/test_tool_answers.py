@@ -257,6 +257,16 @@ def test_an_empty_answer_is_followed_by_words(session, client, tools):
     assert client.requests[-1].sampling.grammar is None
 
 
+def test_an_answer_that_only_thinks_is_followed_by_words(session, client, tools):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    ask(session, client)
+    answer(session, client, "<think>hm</think>")
+    assert client.requests[-1].sampling.grammar == WORDS
+    answer(session, client, "Seven.")
+    assert session.path()[-1].text == "Seven."
+    assert not session.answers.running
+
+
 def test_an_empty_answer_in_words_ends_it(session, client, tools):
     ask(session, client)
     answer(session, client, "")
