@@ -141,13 +141,23 @@ class ConversationGuard:
         )
 
     def _answer(self, tree_id: str, node: NodeView) -> NodeView:
-        check = self._guardrails.output_check(self._of(tree_id))
-        text = check.feed(node.text)
-        if node.status is not NodeStatus.STREAMING:
-            text += check.finish()
+        finished = node.status is not NodeStatus.STREAMING
         actions = self._guardrails.policy.output_actions
-        remarks = remarks_of(check.detections, actions.__getitem__)
-        return replace(node, text=text, remarks=remarks)
+        check, text = self._checked(tree_id, node.text, finished=finished)
+        detections, reasoning = check.detections, node.reasoning
+        if reasoning is not None:
+            check, reasoning = self._checked(tree_id, reasoning, finished=finished)
+            if check.blocked is not None:  # the answer ended before its text
+                text, detections = "", ()
+            detections = (*check.detections, *detections)
+        remarks = remarks_of(detections, actions.__getitem__)
+        return replace(node, text=text, reasoning=reasoning, remarks=remarks)
+
+    def _checked(self, tree_id: str, text: str, *, finished: bool) -> tuple[OutputCheck, str]:
+        """The check of a generated text, and what is shown of it."""
+        check = self._guardrails.output_check(self._of(tree_id))
+        shown = check.feed(text)
+        return check, shown + check.finish() if finished else shown
 
     def _of(self, tree_id: str) -> RedactionMap:
         """The redactions of a conversation."""

@@ -47,7 +47,10 @@ class RemoteModelSet:
             self._loads.pop(name, None)
             return False
         if load is None:
-            self._loads[name] = client.begin_change(name, "load")
+            if snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
+                return False  # the server is away, which the request reports
+            if snapshot.state is EngineState.UNLOADED:
+                self._loads[name] = client.begin_change(name, "load")
             return True
         if load.done() and (error := load.exception()) is not None:
             del self._loads[name]

@@ -1,7 +1,7 @@
 """`Answer`: an answer in generation, with its output so far and the time of the last save."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from engine.conversations.chat_tools import ToolUse
 from engine.conversations.passage_source import CitationCheck, FoundPassages
 from engine.conversations.reasoning_reader import ReasoningReader
 from engine.conversations.text_guard import NO_CHECK, AnswerCheck
-from engine.conversations.tree import Node, NodeDelta, NodeStatus, NodeView, view_of
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, NodeView, view_of
 from engine.grammar.call_plan import NO_WORDS
 from engine.text.answer_parser import AnswerParser
 from engine.text.repetition import RepetitionDetector
@@ -95,7 +95,7 @@ class Answer:
         *,
         asked: Sequence[Node] = (),
         beginning: Beginning | None = None,
-        check: AnswerCheck | None = None,
+        begin_check: Callable[[], AnswerCheck] = lambda: NO_CHECK,
     ) -> None:
         self.asked = self.prompt = tuple(asked)
         self.request_id: str | None = None
@@ -128,13 +128,17 @@ class Answer:
         self.stopped_for_repetition = False
         self.stopped_by_check = False
         self.stopped_by_citations = False
-        self._check = NO_CHECK if check is None else check
+        self._begin_check = begin_check
+        self._check = begin_check()
+        self._reasoning_check = begin_check()
+        self._shown_reasoning: list[str] = []
         self._citations: CitationCheck | None = None
         self._streams_checked = (
             True  # whether the text that the check of citations returns is shown at once
         )
         self._ending: tuple[NodeStatus, str | None] | None = None  # until the citations are checked
         self._shown: list[str] | None = None  # until a text was fed to the checks
+        self._was_seen = False  # whether somebody was shown what it begins with
 
     def refer(self, *, prompt: Sequence[Node] | None, forked_from: str | None) -> None:
         """Set the prompt's nodes if they are not those before the answer, and a node to refer to."""
@@ -158,9 +162,6 @@ class Answer:
         self.grammar = grammar
         self._citations = citations
         self._node = replace(self._node, n_passages=message.n_passages)
-        if citations is not None and self._shown is not None and self.beginning is not None:
-            citations.feed(self.beginning.text)
-            self._streams_checked = False  # its beginning has been shown
 
     def reads(self, n_prompt: int) -> NodeDelta:
         """Take the length of its prompt, which is read before it is submitted; the change."""
@@ -187,14 +188,23 @@ class Answer:
         self._calls = CallReader(parser)
         if begun is not None:
             self.beginning = begun
-        if self._shown:  # the answer's beginning, while it waited
-            self._calls.feed("".join(self._shown))
-        else:
-            self._shown = None
+        self._show_anew()
 
     def read_reasoning(self, reader: ReasoningReader) -> None:
-        """Show the answer without its reasoning; before its first output."""
+        """Show the answer without its reasoning; before its first output.
+
+        Args:
+            reader: has read nothing yet.
+        """
         self._reasoning = reader
+        self._show_anew()
+
+    def _show_anew(self) -> None:
+        """Let its beginning be read by what divides the answer now, although it was shown while it waited."""
+        if self._shown is None:
+            return
+        self._shown, self._shown_reasoning = None, []
+        self._check, self._reasoning_check = self._begin_check(), self._begin_check()
 
     @property
     def reasons(self) -> bool:
@@ -222,7 +232,7 @@ class Answer:
     @property
     def blocked(self) -> bool:
         """Whether the check ended the answer."""
-        return self._check.blocked
+        return self._check.blocked or self._reasoning_check.blocked
 
     @property
     def leaves_passages(self) -> bool:
@@ -238,6 +248,11 @@ class Answer:
     def node_id(self) -> str:
         """The id of the node."""
         return self._node.id
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a summary of other messages."""
+        return self._node.kind is NodeKind.SUMMARY
 
     @property
     def finished(self) -> bool:
@@ -284,6 +299,8 @@ class Answer:
             model=model,
             sampling=stored(sampling, self.sampling.own),
         )
+        if self._citations is not None and self._shown is not None:
+            self._cite_beginning()
 
     def add(self, batch: TokenBatch) -> NodeDelta:
         """Add a batch; returns the change."""
@@ -336,12 +353,24 @@ class Answer:
         if reader is None:
             return batch.text
         before = reader.count
-        text = reader.feed(batch.text, batch.token_ids, finished=finished)
+        text = self._read_reasoning(reader, batch.text, batch.token_ids, finished=finished)
         if reader.count > before:
             self._node = replace(
                 self._node, reasoning_us=_microseconds(_decode_seconds(batch.timings))
             )
         return text
+
+    def _read_reasoning(
+        self, reader: ReasoningReader, text: str, token_ids: Sequence[int], *, finished: bool
+    ) -> str:
+        """The text of a piece that is no reasoning; what can be shown of the reasoning is kept."""
+        known = len(reader.reasoning)
+        answered = reader.feed(text, token_ids, finished=finished)
+        shown = self._reasoning_check.feed(reader.reasoning[known:])
+        if finished:
+            shown += self._reasoning_check.finish()
+        self._shown_reasoning.append(shown)
+        return answered
 
     def take_checked(self) -> NodeDelta | None:
         """The change that the check of citations has brought since the last call; None without one.
@@ -371,12 +400,9 @@ class Answer:
     def _end(self, status: NodeStatus, finish: str | None, text: str) -> NodeDelta:
         """Finish with the last text that is shown."""
         shown = self._show(text, finished=True, cut=finish == FinishReason.LENGTH.value)
-        if (
-            self._reasoning is not None
-            and self._reasoning.count
-            and self._node.checked_text is None
-        ):
-            self._node = replace(self._node, checked_text=self._reasoning.text)
+        reader = self._reasoning
+        if reader is not None and self._node.checked_text is None and reader.text != self._written:
+            self._node = replace(self._node, checked_text=reader.text)
         if self._calls is not None:
             text = self._calls.text.strip()
             in_words = self.tools is not None and self.tools.in_words
@@ -385,7 +411,7 @@ class Answer:
                 self._node = replace(self._node, checked_text=text)
             elif self._calls.calls:
                 self._node = replace(self._node, checked_text=text)
-        if self._check.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
+        if self.blocked and status in (NodeStatus.DONE, NodeStatus.STOPPED):
             status, finish = NodeStatus.STOPPED, CONTENT_FILTER
         self._node = replace(self._node, status=status, finish=finish)
         return self._delta(shown)
@@ -402,6 +428,8 @@ class Answer:
         shown = self._check.feed(text)
         if finished:
             shown += self._check.finish()
+        if self._reasoning_check.blocked:  # the answer ended before its text
+            shown = ""
         self._begin_showing().append(shown)
         return shown
 
@@ -412,14 +440,24 @@ class Answer:
             if self.beginning is not None:
                 begun = self.beginning.text
                 if self._reasoning is not None:
-                    begun = self._reasoning.feed(begun, self.beginning.token_ids)
-                if self._citations is not None:
-                    self._citations.feed(begun)
-                    begun = self._citations.take()
+                    begun = self._read_reasoning(
+                        self._reasoning, begun, self.beginning.token_ids, finished=False
+                    )
+                if self.request_id is not None and self._citations is not None:
+                    begun = self._cite_beginning()
                 if self._calls is not None:
                     begun = self._calls.feed(begun)
                 self._shown.append(self._check.feed(begun))
         return self._shown
+
+    def _cite_beginning(self) -> str:
+        """Check the citations of the beginning; what is shown of it."""
+        if self._citations is None or self.beginning is None:
+            return ""
+        begun = self.beginning.text if self._reasoning is None else self._reasoning.text
+        self._citations.feed(begun)
+        self._streams_checked = not self._was_seen
+        return self._citations.take() if self._streams_checked else begun
 
     def _has_room(self) -> bool:
         """Whether the limit of the answer's tokens allows more."""
@@ -432,7 +470,11 @@ class Answer:
         self._unsaved = True
         self._ending = None
         self._node = replace(self._node, error=error)
-        return self._end(status, reason.value, "")
+        text, reader = "", self._reasoning
+        if reader is not None and not reader.finished:
+            self._begin_showing()
+            text = self._read_reasoning(reader, "", (), finished=True)
+        return self._end(status, reason.value, text)
 
     def needs_save(self, now: float) -> bool:
         """Whether there are unsaved changes, and `FLUSH_S` passed or the answer finished."""
@@ -446,8 +488,13 @@ class Answer:
         self._unsaved = False
 
     def view(self) -> NodeView:
-        """The node with the text that is shown so far."""
-        return replace(view_of(self.node()), text="".join(self._begin_showing()))
+        """The node with the text and the reasoning that are shown so far."""
+        text = "".join(self._begin_showing())
+        self._was_seen = True
+        view = view_of(self.node())
+        if view.reasoning is None:
+            return replace(view, text=text)
+        return replace(view, text=text, reasoning="".join(self._shown_reasoning))
 
     def node(self) -> Node:
         """The node with the output so far."""
@@ -460,24 +507,32 @@ class Answer:
             topk = _padded(begun.topk, len(begun.token_ids)) + _padded(topk, len(self._ids))
         return replace(
             self._node,
-            text=begun.text + "".join(self._text),
+            text=self._written,
             token_ids=(*begun.token_ids, *self._ids) or None,
             logprobs=begun.logprobs + logprobs,
             topk=topk,
             drafted=(False,) * len(begun.token_ids) + drafted if drafted else (),
             n_gen=len(self._ids),
-            **self._reasoned(begun.text),
+            **self._reasoned(),
         )
 
-    def _reasoned(self, begun: str) -> dict[str, Any]:
-        """The fields of the reasoning, if there is any."""
+    @property
+    def _written(self) -> str:
+        """The output so far, after what the answer begins with."""
+        begun = "" if self.beginning is None else self.beginning.text
+        return begun + "".join(self._text)
+
+    def _reasoned(self) -> dict[str, Any]:
+        """The fields of the reasoning, if there is any, and of the answer that is a message of its own."""
         reader = self._reasoning
-        if reader is None or not reader.count:
+        if reader is None:
             return {}
-        length = len(begun) + sum(map(len, self._text))
+        answer_at = reader.answer_at(self._written, calls=bool(self.calls))
+        if not (reader.count or reader.reasoning):
+            return {"answer_at": answer_at} if answer_at else {}
         return {
             "reasoning": reader.reasoning,
-            "answer_at": length - len(reader.text),
+            "answer_at": answer_at,
             "n_reasoning": reader.count,
         }
 

@@ -414,7 +414,7 @@ class Answering:
             self._clock(),
             asked=asked,
             beginning=beginning,
-            check=self._guard.begin_answer(conversation.id),
+            begin_check=partial(self._guard.begin_answer, conversation.id),
         )
 
     def _leave_out_optional_system(self, conversation: Conversation) -> None:

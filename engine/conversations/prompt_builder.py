@@ -287,8 +287,8 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
     turns: list[Node] = []
     summaries: list[str] = []
     for node in in_context(path):
-        if node.kind is NodeKind.SUMMARY and node.text.strip():
-            summaries.append(f"(Summary of an earlier conversation: {node.text.strip()})")
+        if node.kind is NodeKind.SUMMARY and (summary := node.prompt_text.strip()):
+            summaries.append(f"(Summary of an earlier conversation: {summary})")
         elif node.kind is NodeKind.USER:
             if summaries:
                 node = replace(node, text="\n\n".join([*summaries, node.text]))
@@ -310,7 +310,8 @@ def in_context(path: Sequence[Node]) -> Sequence[Node]:
     for index in range(len(path) - 1, -1, -1):
         limit = path[index]
         if (
-            limit.kind is NodeKind.NOTE or (limit.kind is NodeKind.SUMMARY and limit.text.strip())
+            limit.kind is NodeKind.NOTE
+            or (limit.kind is NodeKind.SUMMARY and limit.prompt_text.strip())
         ) and limit.forked_from in ids[: index + 1]:
             first_kept = ids.index(limit.forked_from)
             return [limit, *path[first_kept:index], *path[index + 1 :]]

@@ -13,7 +13,6 @@ from engine.api.errors import InvalidRequest, PravahaError, UnknownRequest
 from engine.api.generation_defaults import DEFAULTED_PARAMETERS, SamplingChoice
 from engine.api.grammar import Grammar
 from engine.api.image import PlacedImage
-from engine.api.reasoning import ReasoningControl
 from engine.api.request import MAX_PRIORITY, Request, SamplingParams, new_request_id
 from engine.api.snapshot import ModelInfo
 from engine.clients.client_tokenizer import ClientTokenizer
@@ -27,7 +26,9 @@ from engine.conversations.thinking import Thinking
 from engine.conversations.tree import Node, NodeKind
 from engine.grammar.call_plan import CallPlanner, call_planner
 from engine.grammar.turn_tools import TurnTools
+from engine.text.model_reasoning import reasoning_after
 from engine.text.reasoning_markers import tail_of
+from engine.text.tool_calls.forms.harmony import HARMONY
 from engine.text.tool_calls.thresholds import call_thresholds
 
 SMALL_MODEL_MAX_TOKENS = 1024
@@ -119,6 +120,8 @@ class PreparedAnswers:
             begun = Beginning("", plan.suffix, plan.begun, (math.nan,) * len(plan.suffix))
         answer.read_calls(planner.whole_parser(), begun)
         sampling = planner.sampling(replace(self.sampling, grammar=self.grammar))
+        if plan.begun:  # nobody reasons inside of a call
+            sampling = replace(sampling, reasoning=None)
         return replace(self, sampling=sampling, grammar=sampling.grammar, suffix=plan.suffix)
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
@@ -202,7 +205,9 @@ class Submitter:
         tokenizer = ClientTokenizer(client)
         tools = None if first.tools is None else first.tools.turn(tokenizer)
         offered = () if tools is None else tools.for_template
-        prompt = builder.build(first.prompt, tools=offered, variables=self.thinking.variables())
+        prompt = builder.build(
+            first.prompt, tools=offered, variables=self._thinking_of(first).variables()
+        )
         ids = prompt.token_ids + begun
         model = client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -213,7 +218,7 @@ class Submitter:
         if tools is not None:
             shown = tools.shown_control_ids.union(sampling.shown_control_ids)
             sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
-        sampling = self._with_reasoning(client, answers, ids, len(begun), sampling)
+        sampling = self._with_reasoning(client, answers, ids, len(begun), sampling, tools)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
@@ -257,6 +262,18 @@ class Submitter:
             in_words=answer.tools is not None and answer.tools.in_words,
         )
 
+    def _thinking_of(self, answer: Answer) -> Thinking:
+        """What is asked of the model for an answer.
+
+        It does not think about a summary; one that always thinks has half of the summary's tokens for it.
+        """
+        if not answer.is_summary:
+            return self.thinking
+        limit = None
+        if answer.limit is not None and self.client_of(answer).controls_reasoning():
+            limit = answer.limit // 2
+        return Thinking(enabled=False, max_tokens=limit)
+
     def _with_reasoning(
         self,
         client: EngineClient,
@@ -264,6 +281,7 @@ class Submitter:
         ids: tuple[int, ...],
         begun: int,
         sampling: SamplingParams,
+        tools: TurnTools | None,
     ) -> SamplingParams:
         """Let the answers be read for reasoning; the parameters with which it can be limited and ended.
 
@@ -273,25 +291,33 @@ class Submitter:
             ids: the prompt, whose last `begun` tokens are the beginning of the answers.
             begun: see `ids`.
             sampling: the parameters without it.
+            tools: what the model is offered, or None.
         """
+        thinking = self._thinking_of(answers[0])
         markers = client.reasoning_markers()
         if markers is None:
             return sampling
         before = ids[: len(ids) - begun]
         tail = tail_of(before, 0, lambda one: client.detokenize(one, skip_special=False))
-        in_prompt = markers.begun_in(tail)
-        if in_prompt is False:  # the template has ended it: the model is not to think
+        reasoning = reasoning_after(
+            tail,
+            markers,
+            encode=partial(client.tokenize, special=True),
+            encode_rest=client.tokenize,
+        )
+        if reasoning is None:  # the template has ended it: the model is not to think
             return sampling
-        opening = tuple(client.tokenize(markers.opening, special=True))
-        closing = tuple(client.tokenize(markers.closing, special=True))
+        divides_messages = markers.is_message and tools is not None
+        if divides_messages and tools is not None and tools.form is not HARMONY:
+            return sampling  # a form that was chosen for the model does not divide its messages
         for answer in answers:
-            answer.read_reasoning(ReasoningReader(markers, opening, closing, begun=bool(in_prompt)))
-        controls = client.control_tokens().ids
-        shown = {one for one in (*opening, *closing) if one in controls}
-        shown.update(sampling.shown_control_ids)
+            answer.read_reasoning(ReasoningReader(reasoning, passes_all=divides_messages))
+        shown = reasoning.shown_control_ids(client.control_tokens().ids).union(
+            sampling.shown_control_ids
+        )
         sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
         if not client.controls_reasoning():
-            if self.thinking.max_tokens is not None:
+            if thinking.max_tokens is not None:
                 raise InvalidRequest(
                     "The thinking of an attached server's answers cannot be limited: /think default."
                 )
@@ -300,11 +326,7 @@ class Submitter:
             begun
         ):  # the engine counts from the prompt's end, where the answer may think or be done with it
             return sampling
-        between = tuple(client.tokenize(_PARAGRAPH)) if answers[0].grammar is not None else ()
-        control = ReasoningControl(
-            closing, () if in_prompt else opening, self.thinking.max_tokens, between
-        )
-        return replace(sampling, reasoning=control)
+        return replace(sampling, reasoning=reasoning.control(thinking.max_tokens))
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
         """Submit answers; the ids of their requests. May run on another thread than the other methods.

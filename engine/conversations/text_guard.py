@@ -11,7 +11,10 @@ from engine.conversations.tree import NodeView
 
 
 class AnswerCheck(Protocol):
-    """The check of one answer while it is generated. Joined, its pieces are the text of `TextGuard.shown`."""
+    """The check of an answer's text, or of its reasoning, while it is generated.
+
+    Joined, its pieces are the text or the reasoning of `TextGuard.shown`.
+    """
 
     @property
     def blocked(self) -> bool:
@@ -39,11 +42,11 @@ class TextGuard(Protocol):
         ...
 
     def begin_answer(self, tree_id: str) -> AnswerCheck:
-        """Begin the check of an answer."""
+        """Begin the check of an answer's text, or of its reasoning."""
         ...
 
     def shown(self, tree_id: str, node: NodeView) -> NodeView:
-        """A finished node, or one without an answer, as it is shown: its text, and `remarks` on it."""
+        """A finished node, or one without an answer, as it is shown, with `remarks` on it."""
         ...
 
     def shown_text(self, tree_id: str, text: str) -> str:

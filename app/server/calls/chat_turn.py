@@ -22,7 +22,7 @@ from app.server.calls.cited_choice import CitedChoice
 from app.server.calls.generation import Generation, begin, check_finish, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model
-from app.server.calls.reasoning import ChatReasoning, chat_reasoning
+from app.server.calls.reasoning import chat_reasoning
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.calls.tool_calling import turn_planner, turn_tools
@@ -40,6 +40,7 @@ from engine.grammar.call_plan import CallPlanner
 from engine.grammar.turn_tools import TurnTools
 from engine.retrieval.answering.answerer import DEFAULT_MAX_TOKENS, NOT_FOUND
 from engine.text.answer_parser import AnswerParser, PlainText
+from engine.text.model_reasoning import ModelReasoning
 from engine.text.tool_calls.forms.harmony import HARMONY
 
 
@@ -70,7 +71,7 @@ class ChatTurn:
         images: ChatImages | None,
         tools: TurnTools | None = None,
         planner: CallPlanner | None = None,
-        reasoning: ChatReasoning | None = None,
+        reasoning: ModelReasoning | None = None,
     ) -> None:
         self.id = f"chatcmpl-{uuid.uuid4().hex}"
         self.body = body
@@ -170,7 +171,7 @@ class ChatTurn:
         if self._reasoning is None:
             return ChatChoice(parser, self._cited(), check=check)
         return ChatChoice(
-            self._reasoning.parser(parser),
+            parser if self.body.reasoning_stays_in_text else self._reasoning.parser(parser),
             self._cited(),
             self._reasoning.tokens(),
             check,
@@ -182,7 +183,9 @@ class ChatTurn:
             return self._planner.parser()
         if self._tools is not None:
             return self._tools.parser()
-        return PlainText() if self._reasoning is None else self._reasoning.plain_parser()
+        if self._reasoning is None or self.body.reasoning_stays_in_text:
+            return PlainText()
+        return self._reasoning.plain_parser()
 
     def _cited(self) -> CitedChoice | None:
         if self._sources is None:
@@ -253,7 +256,7 @@ async def begin_turn(
     )
     request.state.guardrails = guard.header
     chat, ids = prompt.chat, prompt.ids
-    reasoning = chat_reasoning(body, model, chat)
+    reasoning = chat_reasoning(model, chat)
     if reasoning is not None and reasoning.markers.is_message and tools is not None:
         # A form that was chosen for a model of this kind does not divide its messages.
         reasoning = reasoning if tools.form is HARMONY else None
@@ -269,7 +272,8 @@ async def begin_turn(
         sampling, reasoning = replace(sampling, grammar=tools.grammar()), None
     check_length(ids, model.info, param="messages")
     if reasoning is not None:
-        sampling = _showing(sampling, reasoning.shown_control_ids(model))
+        controls = model.tokenizer.control_tokens.ids
+        sampling = _showing(sampling, reasoning.shown_control_ids(controls))
         if _needs_control(body, sampling):
             sampling = replace(sampling, reasoning=reasoning.control(body.reasoning_limit))
     generation = await begin(

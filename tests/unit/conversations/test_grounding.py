@@ -13,6 +13,7 @@ from engine.conversations.export import export_json
 from engine.conversations.passage_source import CheckedAnswer
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeStatus
+from engine.text.reasoning_markers import ReasoningMarkers
 from tests.fakes.chat_toys import ToyClient
 from tests.fakes.fake_passages import FakeCheck, FakePassages, found
 
@@ -334,6 +335,23 @@ def test_a_fork_at_a_token_is_checked_from_its_beginning(session, client, source
     check, _, question = source.checks[-1]
     assert "".join(check.fed) == session.view(session.head).text
     assert question == "where?"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_citations_of_a_fork_are_checked_without_its_reasoning(session, client, source, waits):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    session.sources.attach("docs")
+    answer = ask(session, client, source, "where?", "<think>first</think>there", "Here.")
+    client.state = EngineState.LOADING if waits else EngineState.READY
+    session.branches.fork_at_token(answer, 9)
+    session.path()
+    client.state = EngineState.READY
+    for _ in range(2):
+        session.pump()
+        assert session.view(session.head).text == ""
+    client.write("ight</think>here", eos=True)
+    session.pump()
+    assert "".join(source.checks[-1][0].fed) == session.view(session.head).text == "here"
 
 
 def test_closing_waits_for_a_check(session, store, client, source):

@@ -5,12 +5,14 @@ import pytest
 
 from engine.api.errors import InvalidRequest
 from engine.api.request import FinishReason
+from engine.api.snapshot import EngineState
 from engine.conversations.export import export_json
 from engine.conversations.importing import read_conversation
 from engine.conversations.thinking import Thinking, read_thinking
-from engine.text.reasoning_markers import ReasoningMarkers
+from engine.text.reasoning_markers import ReasoningMarkers, markers_of
 from tests.fakes.chat_toys import CHATML, ToyClient
 from tests.unit.conversations.talking import chat, reopened
+from tests.unit.conversations.test_tool_answers import Tools
 
 MARKERS = ReasoningMarkers("<think>", "</think>")
 KEEPING = CHATML.replace(
@@ -89,6 +91,14 @@ def test_an_answer_that_ends_while_it_reasons_is_reasoning_alone(session, client
     session.pump()
     assert (last(session).text, last(session).reasoning) == ("", "on and on")
     assert stored(session).prompt_text == ""
+
+
+def test_such_an_answer_is_left_out_of_later_prompts(session, client):
+    session.messages.send("why")
+    client.write("<think>on and on", finish=FinishReason.LENGTH)
+    session.pump()
+    session.messages.send("so?")
+    assert prompt_text(client).count("<|im_start|>assistant") == 1  # the one to come
 
 
 def test_an_answer_without_reasoning_has_none(session, client):
@@ -177,6 +187,89 @@ def test_a_fork_at_a_token_of_the_reasoning_goes_on_with_it(session, client):
     client.write("ight</think>So.", eos=True)
     session.pump()
     assert (last(session).text, last(session).reasoning) == ("So.", "fiight")
+
+
+def test_so_does_one_that_waits_for_tools_and_is_looked_at(session, client):
+    chat(session, client, "why", "<think>first</think>Because.")
+    session._answering._tools = Tools()
+    session.branches.fork_at_token(session.head, 9)
+    assert (last(session).text, last(session).reasoning) == ("", "fi")
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("", "fi")
+    client.write("ight</think>So.", eos=True)
+    for _ in range(3):
+        session.pump()
+    assert (last(session).text, last(session).reasoning) == ("So.", "fiight")
+    assert stored(session).prompt_text == "So."
+
+
+def test_so_does_one_that_waits_for_its_model(session, client):
+    chat(session, client, "why", "<think>first</think>Because.")
+    client.state = EngineState.LOADING
+    session.branches.fork_at_token(session.head, 9)
+    session.path()
+    client.state = EngineState.READY
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("", "fi")
+    client.write("ight</think>So.", eos=True)
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("So.", "fiight")
+
+
+HARMONY = "<|channel|>analysis<|message|>hmm<|end|><|start|>assistant"
+FINAL = "<|channel|>final<|message|>Because."
+
+
+@pytest.mark.parametrize(
+    ("template", "answer", "reasoning", "prompt"),
+    [
+        ("<|channel|>", HARMONY + FINAL, "hmm", "Because."),
+        ("<|channel|>", FINAL, None, "Because."),
+        (
+            "</think><response></response>",
+            "<think>hmm</think><response>Because.</response>",
+            "hmm",
+            "<response>Because.</response>",
+        ),
+        (
+            "Here are my reasoning steps:[BEGIN FINAL RESPONSE]",
+            "Here are my reasoning steps:\nhmm\n[BEGIN FINAL RESPONSE]\nBecause.\n[END FINAL RESPONSE]",
+            "hmm",
+            "Because.\n[END FINAL RESPONSE]",
+        ),
+    ],
+)
+def test_other_markers_are_not_shown(session, client, store, template, answer, reasoning, prompt):
+    client.markers = markers_of(template)
+    for cut in (len(answer), 40, 7):
+        session.conversations.open_new()
+        session.messages.send("why")
+        client.write(answer[:cut])
+        session.pump()
+        assert "<" not in last(session).text
+        assert "[" not in last(session).text
+        client.write(answer[cut:], eos=True)
+        session.pump()
+        assert (last(session).text, last(session).reasoning) == ("Because.", reasoning)
+        assert stored(session).prompt_text == prompt
+        other = reopened(session, store, client)
+        assert (last(other).text, last(other).reasoning) == ("Because.", reasoning)
+
+
+def test_an_answer_of_messages_that_only_thinks_has_no_text(session, client):
+    client.markers = markers_of("<|channel|>")
+    session.messages.send("why")
+    client.write("<|channel|>analysis<|message|>on and on", finish=FinishReason.LENGTH)
+    session.pump()
+    assert (last(session).text, last(session).reasoning) == ("", "on and on")
+    assert stored(session).prompt_text == ""
+
+
+def test_what_stands_before_a_grammar_is_that_of_the_model(session, client):
+    client.markers = markers_of("<|channel|>")
+    session.messages.send("why")
+    control = client.requests[-1].sampling.reasoning
+    assert client.detokenize(control.answer_ids) == "<|start|>assistant<|channel|>final<|message|>"
 
 
 def test_export_and_import_keep_it(session, client, store):

@@ -1,15 +1,19 @@
 """A full context: earlier messages are left out or summarised, then the message is sent."""
 
+import jinja2
 import pytest
 
 from engine.api.errors import InvalidRequest
+from engine.api.request import FinishReason
 from engine.conversations.errors import ContextFull, MessageTooLong
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
 from engine.conversations.storage.store import Store
 from engine.conversations.summaries import summary_tokens
 from engine.conversations.tree import NodeKind
+from engine.text.reasoning_markers import ReasoningMarkers
 from tests.fakes.chat_toys import ToyClient
+from tests.unit.conversations.test_reasoning import SWITCHED
 
 LENGTH = 1500
 
@@ -146,3 +150,37 @@ def test_what_is_left_is_not_left_out_again(session, client):
 @pytest.mark.parametrize(("length", "tokens"), [(512, 64), (1500, 150), (4096, 409), (131072, 512)])
 def test_a_summary_gets_a_tenth_of_the_context_within_bounds(length, tokens):
     assert summary_tokens(length) == tokens
+
+
+def test_a_summary_is_read_without_the_thinking_before_it(session, client):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    fill(session, client, 100, 100)
+    session.context.shorten(summarised=True, keep=1)
+    request = client.requests[-1]
+    assert request.sampling.reasoning.max_tokens == summary_tokens(LENGTH) // 2
+    client.write("<think>they want a summary</think>They asked twice.", eos=True)
+    session.pump()
+    session.messages.send("next")
+    assert "(Summary of an earlier conversation: They asked twice.)" in prompt(client)
+    assert "they want" not in prompt(client)
+
+
+def test_the_model_is_asked_not_to_think_about_a_summary(session, client):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    client._template = jinja2.Environment().from_string(SWITCHED)
+    fill(session, client, 100, 100)
+    assert not prompt(client).endswith("<think></think>")
+    session.context.shorten(summarised=True, keep=1)
+    assert prompt(client).endswith("<think></think>")
+    assert client.requests[-1].sampling.reasoning is None
+
+
+def test_a_summary_that_is_thinking_alone_takes_nothing_out(session, client):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    fill(session, client, 100, 100)
+    session.context.shorten(summarised=True, keep=1)
+    client.write("<think>they want a summary", finish=FinishReason.LENGTH)
+    session.pump()
+    session.messages.send("next")
+    assert "question 0" in prompt(client)
+    assert "they want" not in prompt(client)

@@ -12,6 +12,7 @@ from engine.conversations import submission
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus
 from engine.grammar.call_plan import NO_WORDS, WORDS
+from engine.text.reasoning_markers import ReasoningMarkers, markers_of
 from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL, QUESTION
 from engine.text.tool_calls.thresholds import CallThresholds, Threshold
 from tests.unit.conversations.talking import shape
@@ -256,6 +257,16 @@ def test_an_empty_answer_is_followed_by_words(session, client, tools):
     assert client.requests[-1].sampling.grammar is None
 
 
+def test_an_answer_that_only_thinks_is_followed_by_words(session, client, tools):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    ask(session, client)
+    answer(session, client, "<think>hm</think>")
+    assert client.requests[-1].sampling.grammar == WORDS
+    answer(session, client, "Seven.")
+    assert session.path()[-1].text == "Seven."
+    assert not session.answers.running
+
+
 def test_an_empty_answer_in_words_ends_it(session, client, tools):
     ask(session, client)
     answer(session, client, "")
@@ -344,3 +355,40 @@ def test_the_length_of_the_prompt_is_known_while_it_is_read(measured, session, c
     assert read == session.path()[-1].n_prompt
     begun = client.tokenizer.encode('<tool_call>\n{"name": "')
     assert read == len(client.requests[-1].prompt_ids) - len(begun)
+
+
+def test_calls_and_reasoning_in_messages_are_both_read(session, client, tools):
+    client.markers = markers_of("<|channel|>")
+    tools.form = "harmony"
+    ask(session, client)
+    thought = "<|channel|>analysis<|message|>hmm<|end|><|start|>assistant"
+    answer(
+        session,
+        client,
+        thought
+        + '<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path": "a.txt"}<|call|>',
+    )
+    assert tools.called == ['{"path": "a.txt"}']
+    assert [(view.text, view.reasoning) for view in session.path()][1] == ("", "hmm")
+    answer(session, client, thought + "<|channel|>final<|message|>Seven.")
+    assert (session.path()[-1].text, session.path()[-1].reasoning) == ("Seven.", "hmm")
+    assert session.nodes.full(session.head).prompt_text == "Seven."
+
+
+def test_a_grammar_of_words_begins_after_the_paragraph_that_ends_the_reasoning(
+    session, client, tools
+):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    tools.may_call = [False]
+    ask(session, client)
+    answer(session, client, CALL)
+    sampling = client.requests[-1].sampling
+    assert sampling.grammar == WORDS
+    assert client.detokenize(sampling.reasoning.answer_ids) == "\n\n"
+
+
+def test_a_begun_call_cannot_begin_to_reason(measured, session, client):
+    client.markers = ReasoningMarkers("<think>", "</think>")
+    ask(session, client)
+    decide(session, client, call=True, digit=1)
+    assert client.requests[-1].sampling.reasoning is None

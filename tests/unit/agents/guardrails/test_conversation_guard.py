@@ -18,6 +18,7 @@ from engine.conversations.answer import CONTENT_FILTER
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
 from engine.conversations.tree import NodeStatus
+from engine.text.reasoning_markers import ReasoningMarkers
 from tests.fakes.chat_toys import ToyClient
 
 CARD = "4111 1111 1111 1111"
@@ -194,6 +195,47 @@ def test_what_is_flagged_is_sent_as_it_is_and_marked(tmp_path):
     assert "look\u200b\u200b at [INST] this" in chat.prompt
     (remark,) = chat.session.path()[0].remarks
     assert remark == "contains 1 run of hidden characters, 1 spelled control token"
+    chat.close()
+
+
+def thinks(chat):
+    chat.client.markers = ReasoningMarkers("<think>", "</think>")
+
+
+def test_reasoning_is_checked_and_restored_as_the_text_is(chat):
+    thinks(chat)
+    chat.session.messages.send(f"Charge {CARD}.")
+    chat.client.write("<think>Card ⟦CA")
+    chat.session.pump()
+    assert "⟦" not in chat.session.path()[-1].reasoning
+    chat.client.write(f"RD_1⟧ or {LEAK}</think>Done with ⟦CARD_1⟧.")
+    chat.session.pump()
+    chat.client.write("", finish=FinishReason.STOP)
+    chat.session.pump()
+    for _ in range(2):
+        view = chat.session.path()[-1]
+        assert view.reasoning == f"Card {CARD} or {STRIPPED}"
+        assert view.text == f"Done with {CARD}."
+        assert view.remarks == ("1 address that sends data removed",)
+        chat.reopen()
+
+
+def test_a_block_in_the_reasoning_ends_the_answer_before_its_text(tmp_path):
+    chat = Chat(tmp_path, "check", blocklist=("secret plan",))
+    thinks(chat)
+    chat.session.messages.send("Why?")
+    chat.client.write("<think>the secret plan is</think>Because.")
+    chat.session.pump()
+    assert chat.client.cancelled == [chat.client.requests[-1].request_id]
+    assert chat.session.path()[-1].text == ""
+    chat.client.write("", finish=FinishReason.ABORT)
+    chat.session.pump()
+    for _ in range(2):
+        view = chat.session.path()[-1]
+        assert (view.status, view.finish) == (NodeStatus.STOPPED, CONTENT_FILTER)
+        assert (view.text, view.reasoning) == ("", "the ")
+        assert view.remarks == ("ended at 1 blocked phrase",)
+        chat.reopen()
     chat.close()
 
 
