@@ -474,6 +474,9 @@ class Answering:
         try:
             if not self._grounding.is_ready(conversation, answer, deltas):
                 return
+            deciding = self._deciding.get(answer.node_id)
+            if deciding is not None and not deciding.is_done():
+                return  # also while its model is to be unloaded, which waits for these rows
             if self._must_wait(answer, self._submitter.client_of(answer), accepted=True):
                 return
             if not self._has_tools(answer):
@@ -522,7 +525,7 @@ class Answering:
         deciding = self._deciding.pop(answer.node_id, None)
         if deciding is None:
             return
-        for submitted in deciding.submitted:
+        for submitted in deciding.unfinished:
             submitted.add_done_callback(partial(self._abandon, deciding.prepared.client))
 
     def _abandon(self, client: EngineClient, submitted: "Future[str]") -> None:
