@@ -463,15 +463,15 @@ class Answering:
         return _is_loading(client) or (accepted and client.snapshot().state is EngineState.UNLOADED)
 
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
-        if answer.acting is not None:
-            self._take_results(answer, answer.acting, deltas)
-            return
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
             return
         if self._background is not None and self._background.holds(answer):
             return
         try:
+            if answer.acting is not None:
+                self._take_results(answer, answer.acting, deltas)
+                return
             if not self._grounding.is_ready(conversation, answer, deltas):
                 return
             deciding = self._deciding.get(answer.node_id)
@@ -607,7 +607,13 @@ class Answering:
     def _take_results(
         self, answer: Answer, acting: "Future[ToolRound]", deltas: list[NodeDelta]
     ) -> None:
-        """Take the results of calls, each with at most a part of the context."""
+        """Take the results of calls, each with at most a part of the context.
+
+        They wait for a model that is not there: its tokens measure them, and it is to answer them.
+
+        Raises:
+            PravahaError: the model could not be loaded, or its engine has failed.
+        """
         if not acting.done():
             return
         try:
@@ -620,6 +626,8 @@ class Answering:
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
             return
         client = self._submitter.client_of(answer)
+        if self._must_wait(answer, client, accepted=True):
+            return
         model = client.snapshot().model
         limit = (model.context_length if model else 4096) // RESULT_SHARE
         texts = [

@@ -5,9 +5,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from engine.api.errors import QueueFull
+from engine.api.errors import EngineUnavailable, QueueFull
 from engine.api.request import FinishReason
-from engine.api.tools import CallResult, CallState, Tool, ToolRound
+from engine.api.snapshot import EngineState
+from engine.api.tools import CallResult, CallState, Tool, ToolCall, ToolRound
 from engine.conversations import submission
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus
@@ -344,3 +345,59 @@ def test_the_length_of_the_prompt_is_known_while_it_is_read(measured, session, c
     assert read == session.path()[-1].n_prompt
     begun = client.tokenizer.encode('<tool_call>\n{"name": "')
     assert read == len(client.requests[-1].prompt_ids) - len(begun)
+
+
+def unavailable(*args, **options):
+    raise EngineUnavailable("No model is loaded.")
+
+
+@pytest.fixture
+def made(tools):
+    """The results of the calls, which the test gives."""
+    made = Future()
+    tools.act = lambda calls: made
+    return made
+
+
+RESULTS = ToolRound([CallResult(ToolCall("c", "read", "{}"), "7 lines", CallState.OK)], True)
+
+
+def test_results_wait_for_a_model_that_went_away(session, client, made, monkeypatch):
+    ask(session, client)
+    answer(session, client, CALL)
+    client.state = EngineState.UNLOADED
+    with monkeypatch.context() as away:
+        away.setattr(client, "tokenize", unavailable)
+        made.set_result(RESULTS)
+        session.pump()
+        assert session.path()[-1].status is NodeStatus.STREAMING
+    client.state = EngineState.READY
+    session.pump()
+    session.pump()
+    assert "7 lines" in prompt(client)
+
+
+def test_results_for_an_engine_that_failed_end_with_the_reason(
+    session, client, tools, made, monkeypatch
+):
+    ask(session, client)
+    answer(session, client, CALL)
+    client.state = EngineState.FAILED
+    monkeypatch.setattr(client, "tokenize", unavailable)
+    made.set_result(RESULTS)
+    session.pump()
+    assert session.path()[-1].error == "No model is loaded."
+    assert not session.answers.running
+    assert tools.closed
+
+
+def test_a_waiting_result_can_be_stopped(session, client, tools, made):
+    ask(session, client)
+    answer(session, client, CALL)
+    client.state = EngineState.UNLOADED
+    made.set_result(RESULTS)
+    session.pump()
+    session.answers.stop()
+    session.pump()
+    assert session.path()[-1].status is NodeStatus.STOPPED
+    assert tools.closed
