@@ -504,6 +504,9 @@ class Answering:
             PravahaError: its prompt is rejected, or what decides is.
         """
         deciding = self._deciding.get(answer.node_id)
+        if deciding is not None and not deciding.is_for(self._submitter.client_of(answer)):
+            self._stop_deciding(answer)
+            deciding = None
         if deciding is None:
             prepared = self._submitter.prepare([answer])
             self._nodes.set_turn_ids(conversation, prepared.tokenized)

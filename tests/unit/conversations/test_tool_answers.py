@@ -15,6 +15,7 @@ from engine.conversations.tree import NodeKind, NodeStatus
 from engine.grammar.call_plan import NO_WORDS, WORDS
 from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL, QUESTION
 from engine.text.tool_calls.thresholds import CallThresholds, Threshold
+from tests.fakes.chat_toys import ToyTokenizer
 from tests.unit.conversations.talking import shape
 
 READ = Tool(
@@ -401,3 +402,28 @@ def test_a_waiting_result_can_be_stopped(session, client, tools, made):
     session.pump()
     assert session.path()[-1].status is NodeStatus.STOPPED
     assert tools.closed
+
+
+def test_another_model_decides_anew(measured, session, client, store):
+    ask(session, client)
+    client.tokenizer = ToyTokenizer("toy-2")
+    decide(session, client, call=True, digit=1)
+    assert len(client.requests) == 4  # the rows of the other model, and its own
+    assert client.requests[-1].sampling.max_tokens == 1
+    assert client.cancelled == []  # the first two have ended
+    decide(session, client, call=False)
+    answer(session, client, "Hello.")
+    store.writes.flush()
+    node = store.nodes.get(session.path()[-1].id)
+    assert (node.text, node.tokenizer) == ("Hello.", "toy-2")
+
+
+def test_a_model_that_is_loaded_anew_keeps_its_decision(measured, session, client):
+    ask(session, client)
+    client.state = EngineState.UNLOADED
+    decide(session, client, call=True, digit=1)
+    assert len(client.requests) == 2
+    client.state = EngineState.READY
+    session.pump()
+    assert len(client.requests) == 3
+    assert client.requests[-1].sampling.grammar.kind == "tool_calls"
