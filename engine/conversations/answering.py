@@ -318,6 +318,23 @@ class Answering:
         client = self._submitter.client_named(self.model_after(conversation, path))
         return client, self._submitter.builder_for(client)
 
+    def model_of(self, conversation: Conversation, path: Sequence[Node]) -> str | None:
+        """The one of several models that gave the answer at the end of a path, so that its tokens are known.
+
+        That which goes on after the path, if the answer's is not there; None for the only or the primary one.
+        """
+        own = path[-1].model
+        if self._models is not None and own is not None and self._models.has(own):
+            return own
+        return self.model_after(conversation, path)
+
+    def engine_of(
+        self, conversation: Conversation, path: Sequence[Node]
+    ) -> tuple[EngineClient, PromptBuilder]:
+        """The engine of `model_of`, and what builds its prompts."""
+        client = self._submitter.client_named(self.model_of(conversation, path))
+        return client, self._submitter.builder_for(client)
+
     def reading_id(self, answer: Answer) -> str | None:
         """The request of an answer, or before it the one that reads its prompt."""
         deciding = self._deciding.get(answer.node_id)
