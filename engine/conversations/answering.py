@@ -318,6 +318,23 @@ class Answering:
         client = self._submitter.client_named(self.model_after(conversation, path))
         return client, self._submitter.builder_for(client)
 
+    def model_of(self, conversation: Conversation, path: Sequence[Node]) -> str | None:
+        """The one of several models that gave the answer at the end of a path, so that its tokens are known.
+
+        That which goes on after the path, if the answer's is not there; None for the only or the primary one.
+        """
+        own = path[-1].model
+        if self._models is not None and own is not None and self._models.has(own):
+            return own
+        return self.model_after(conversation, path)
+
+    def engine_of(
+        self, conversation: Conversation, path: Sequence[Node]
+    ) -> tuple[EngineClient, PromptBuilder]:
+        """The engine of `model_of`, and what builds its prompts."""
+        client = self._submitter.client_named(self.model_of(conversation, path))
+        return client, self._submitter.builder_for(client)
+
     def reading_id(self, answer: Answer) -> str | None:
         """The request of an answer, or before it the one that reads its prompt."""
         deciding = self._deciding.get(answer.node_id)
@@ -463,17 +480,20 @@ class Answering:
         return _is_loading(client) or (accepted and client.snapshot().state is EngineState.UNLOADED)
 
     def _advance(self, conversation: Conversation, answer: Answer, deltas: list[NodeDelta]) -> None:
-        if answer.acting is not None:
-            self._take_results(answer, answer.acting, deltas)
-            return
         if answer.request_id is not None:
             self._drain(answer, answer.request_id, deltas)
             return
         if self._background is not None and self._background.holds(answer):
             return
         try:
+            if answer.acting is not None:
+                self._take_results(answer, answer.acting, deltas)
+                return
             if not self._grounding.is_ready(conversation, answer, deltas):
                 return
+            deciding = self._deciding.get(answer.node_id)
+            if deciding is not None and not deciding.is_done():
+                return  # also while its model is to be unloaded, which waits for these rows
             if self._must_wait(answer, self._submitter.client_of(answer), accepted=True):
                 return
             if not self._has_tools(answer):
@@ -501,6 +521,9 @@ class Answering:
             PravahaError: its prompt is rejected, or what decides is.
         """
         deciding = self._deciding.get(answer.node_id)
+        if deciding is not None and not deciding.is_for(self._submitter.client_of(answer)):
+            self._stop_deciding(answer)
+            deciding = None
         if deciding is None:
             prepared = self._submitter.prepare([answer])
             self._nodes.set_turn_ids(conversation, prepared.tokenized)
@@ -522,7 +545,7 @@ class Answering:
         deciding = self._deciding.pop(answer.node_id, None)
         if deciding is None:
             return
-        for submitted in deciding.submitted:
+        for submitted in deciding.unfinished:
             submitted.add_done_callback(partial(self._abandon, deciding.prepared.client))
 
     def _abandon(self, client: EngineClient, submitted: "Future[str]") -> None:
@@ -604,7 +627,13 @@ class Answering:
     def _take_results(
         self, answer: Answer, acting: "Future[ToolRound]", deltas: list[NodeDelta]
     ) -> None:
-        """Take the results of calls, each with at most a part of the context."""
+        """Take the results of calls, each with at most a part of the context.
+
+        They wait for a model that is not there: its tokens measure them, and it is to answer them.
+
+        Raises:
+            PravahaError: the model could not be loaded, or its engine has failed.
+        """
         if not acting.done():
             return
         try:
@@ -617,6 +646,8 @@ class Answering:
             deltas.append(answer.finish(NodeStatus.ERROR, FinishReason.ERROR, str(error)))
             return
         client = self._submitter.client_of(answer)
+        if self._must_wait(answer, client, accepted=True):
+            return
         model = client.snapshot().model
         limit = (model.context_length if model else 4096) // RESULT_SHARE
         texts = [

@@ -118,7 +118,7 @@ class Branches:
         """Begin another answer with the first `at` tokens of this one; returns the new node's id.
 
         Args:
-            node_id: an answer of the loaded model.
+            node_id: an answer of a loaded model, which goes on with it.
             at: number of tokens to keep, from 0.
             forced: a token that follows them.
 
@@ -162,7 +162,7 @@ class Branches:
             return self._answering.begin(
                 conversation, path, [], sampling, operation,
                 beginning=beginning, branch=branch, count=count,
-                model=self._answering.model_after(conversation, whole),
+                model=self._answering.model_of(conversation, whole),
             )  # fmt: skip
 
     def edit(self, node_id: str, text: str) -> str:

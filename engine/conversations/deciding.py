@@ -22,16 +22,13 @@ class Deciding:
     """
 
     def __init__(self, prepared: PreparedAnswers, submit: Submit, began: float) -> None:
-        """Submit the rows of `prepared.planner`.
-
-        Raises:
-            PravahaError: as the submission of the answer would; nothing is left running.
-        """
+        """Submit the rows of `prepared.planner`. A row that is refused is reported by `is_done`."""
         self.prepared = prepared
         self.began = began
         self.cached_tokens = 0
         self.submitted: Sequence[Future[str]] = []
         self._outputs: dict[int, TokenBatch] = {}
+        self._is_decided = False
         if prepared.planner is not None:
             rows = prepared.planner.rows(prepared.token_ids)
             self.submitted = [
@@ -44,27 +41,45 @@ class Deciding:
         done = [one for one in self.submitted if one.done() and one.exception() is None]
         return done[0].result() if done else None
 
+    @property
+    def unfinished(self) -> "Sequence[Future[str]]":
+        """The rows whose end was not drained yet."""
+        return [one for index, one in enumerate(self.submitted) if not self._has_ended(index)]
+
+    def is_for(self, client: EngineClient) -> bool:
+        """Whether a client has the model that the rows were made for. Another one has other token ids."""
+        model = client.snapshot().model
+        name = None if model is None else model.name
+        made_for = (self.prepared.model, self.prepared.tokenizer)
+        return made_for == (name, client.tokenizer_fingerprint())
+
     def is_done(self) -> bool:
-        """Whether the plan is made.
+        """Whether the plan is made; drains the rows, which keep their model until then.
 
         Raises:
-            PravahaError: a row was refused.
+            PravahaError: a row was refused; the others may still run.
         """
+        if self._is_decided:
+            return True
         for index, future in enumerate(self.submitted):
             before = self._outputs.get(index)
-            if not future.done() or (before is not None and before.finish_reason is not None):
+            if not future.done() or self._has_ended(index):
                 continue
             batch = self.prepared.client.drain(future.result())
             if batch is not None:
                 self._outputs[index] = batch if before is None else _joined(before, batch)
-        ended = [one for one in self._outputs.values() if one.finish_reason is not None]
-        if len(ended) < len(self.submitted):
+        if self.unfinished:
             return False
         if self.prepared.planner is not None:
             outputs = [self._outputs[index] for index in range(len(self.submitted))]
             self.prepared.planner.decide(outputs)
             self.cached_tokens = min((one.cached_tokens for one in outputs), default=0)
+        self._is_decided = True
         return True
+
+    def _has_ended(self, index: int) -> bool:
+        output = self._outputs.get(index)
+        return output is not None and output.finish_reason is not None
 
 
 def _joined(first: TokenBatch, last: TokenBatch) -> TokenBatch:

@@ -17,7 +17,7 @@ from engine.conversations.perplexity import perplexity
 from engine.conversations.prompt_builder import Prompt
 from engine.conversations.submission import warm_request
 from engine.conversations.token_sources import TokenSource, token_sources
-from engine.conversations.tree import NodeKind
+from engine.conversations.tree import Node, NodeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,7 @@ class Tokens:
         if not node.token_ids or node.kind is not NodeKind.ASSISTANT:
             raise InvalidRequest("Tokens are stored with generated answers only.")
         client = self._client_of(node_id)
-        if node.tokenizer != client.tokenizer_fingerprint():
-            raise InvalidRequest(
-                f"The answer is from {node.model}, whose tokens the loaded model does not have."
-            )
+        _check_tokenizer(node, client)
         count = len(node.token_ids)
         return AnswerTokens(
             node_id,
@@ -84,6 +81,14 @@ class Tokens:
             node.topk or ((),) * count,
             token_sources(node),
         )
+
+    def text_of(self, node_id: str, token_id: int) -> str:
+        """The text of any token of the model of an answer; control tokens are spelled out.
+
+        Raises:
+            EngineUnavailable: the model is not loaded.
+        """
+        return self._client_of(node_id).detokenize([token_id], skip_special=False)
 
     def beginning(self, tokens: AnswerTokens, at: int, forced: int | None) -> Beginning | None:
         """The first `at` tokens, then the forced one; None if that is no token."""
@@ -116,10 +121,12 @@ class Tokens:
 
         Args:
             node_id: a node; after a user message the ids of its answer's prompt.
-            at: of an answer: number of its tokens to keep; None keeps all.
+            at: of an answer: number of its tokens to keep, which its own model continues; None keeps all, for
+                the model that goes on after it.
 
         Raises:
-            PravahaError: the chat template rejects the messages, or the model is not loaded.
+            PravahaError: the tokens are those of a model that is not there, the chat template rejects the
+                messages, or the model is not loaded.
         """
         return self._prompt(node_id, at)[1].token_ids
 
@@ -168,17 +175,39 @@ class Tokens:
         return request.request_id, submitted
 
     def _client_of(self, node_id: str) -> EngineClient:
-        """The engine that goes on after a node."""
+        """The engine that gave an answer."""
         path = self._nodes.path_to(node_id)
-        return self._answering.engine_after(self._loaded.current, path)[0]
+        return self._answering.engine_of(self._loaded.current, path)[0]
 
     def _prompt(self, node_id: str, at: int | None = None) -> tuple[EngineClient, Prompt]:
-        """The engine that goes on after a node, and the prompt of `prompt_ids`, with its images."""
+        """The engine that continues a node, and the prompt of `prompt_ids`, with its images.
+
+        The engine is that which goes on after the node; after a part of an answer, the answer's.
+        """
         path = self._nodes.path_to(node_id)
-        client, builder = self._answering.engine_after(self._loaded.current, path)
         last = path[-1]
+        whole = at is None or last.kind is not NodeKind.ASSISTANT
+        engine = self._answering.engine_after if whole else self._answering.engine_of
+        client, builder = engine(self._loaded.current, path)
         if last.kind is not NodeKind.ASSISTANT:
             return client, builder.build(path)
+        if not whole:
+            _check_tokenizer(last, client)
+        elif last.token_ids and last.tokenizer != client.tokenizer_fingerprint():
+            return client, builder.build(path)  # another model reads the text of the answer
         begun = (last.token_ids or ())[:at]
         prompt = builder.build(path[:-1])
         return client, replace(prompt, token_ids=prompt.token_ids + begun)
+
+
+def _check_tokenizer(answer: Node, client: EngineClient) -> None:
+    """Refuse an answer whose tokens an engine does not have.
+
+    Raises:
+        InvalidRequest: they are another tokenizer's.
+        EngineUnavailable: the model is not loaded.
+    """
+    if answer.tokenizer != client.tokenizer_fingerprint():
+        raise InvalidRequest(
+            f"The answer is from {answer.model}, whose tokens the loaded model does not have."
+        )

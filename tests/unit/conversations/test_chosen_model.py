@@ -256,6 +256,44 @@ def test_a_fork_at_a_token_is_by_the_model_of_the_tokens(session, big, small):
     assert not big._running
 
 
+def test_tokens_stay_with_the_model_of_their_answer_when_another_is_chosen(session, big, small):
+    first = chat(session, big, "one", "abc")
+    session.model.choose("small")
+    assert "".join(session.tokens.of(first).texts) == "abc"
+    small.tokenizer.decode = lambda ids, skip_special=True: "?"
+    assert session.tokens.text_of(first, 1000 + ord("z")) == "z"
+    session.tokens.next_tokens(first, 1)
+    assert big.requests[-1].sampling.max_tokens == 1
+    session.branches.fork_at_token(first, 1)
+    assert small.requests == []
+    answer(session, big, "xy")
+    assert session.path()[-1].text == "axy"
+    assert session.model.current == "big"
+
+
+def test_a_fork_at_a_token_is_by_its_model_also_where_the_other_has_the_same_tokens(store):
+    tokens = ToyTokenizer("shared")
+    big, small = (NamedClient(name, tokenizer=tokens) for name in ("big", "small"))
+    session = open_session(store, ToyModelSet(big, small))
+    first = chat(session, big, "one", "abc")
+    session.model.choose("small")
+    session.branches.fork_at_token(first, 1)
+    assert (len(big._running), len(small._running)) == (1, 0)
+
+
+def test_what_goes_on_with_another_model_reads_the_answer_as_text(session, big, small):
+    small.tokenizer.encode = lambda text, special=False: [2000 + ord(one) for one in text]
+    first = chat(session, big, "one", "abc")
+    ids = session.nodes.full(first).token_ids
+    assert session.tokens.prompt_ids(first)[-len(ids) :] == ids
+    session.model.choose("small")
+    prompt = session.tokens.prompt_ids(first)
+    assert all(one >= 2000 for one in prompt)
+    assert "abc" in "".join(chr(one - 2000) for one in prompt)
+    session.tokens.warm(first)
+    assert small.requests[-1].prompt_ids == prompt
+
+
 def test_the_choice_survives_export_and_import(session, big, store, models):
     chat(session, big, "one", "first")
     session.model.choose("small")

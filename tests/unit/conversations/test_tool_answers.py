@@ -5,9 +5,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from engine.api.errors import QueueFull
+from engine.api.errors import EngineUnavailable, QueueFull
 from engine.api.request import FinishReason
-from engine.api.tools import CallResult, CallState, Tool, ToolRound
+from engine.api.snapshot import EngineState
+from engine.api.tools import CallResult, CallState, Tool, ToolCall, ToolRound
 from engine.conversations import submission
 from engine.conversations.session import TreeSession
 from engine.conversations.tree import NodeKind, NodeStatus
@@ -15,6 +16,7 @@ from engine.grammar.call_plan import NO_WORDS, WORDS
 from engine.text.reasoning_markers import ReasoningMarkers, markers_of
 from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL, QUESTION
 from engine.text.tool_calls.thresholds import CallThresholds, Threshold
+from tests.fakes.chat_toys import ToyTokenizer
 from tests.unit.conversations.talking import shape
 
 READ = Tool(
@@ -392,3 +394,84 @@ def test_a_begun_call_cannot_begin_to_reason(measured, session, client):
     ask(session, client)
     decide(session, client, call=True, digit=1)
     assert client.requests[-1].sampling.reasoning is None
+
+
+def unavailable(*args, **options):
+    raise EngineUnavailable("No model is loaded.")
+
+
+@pytest.fixture
+def made(tools):
+    """The results of the calls, which the test gives."""
+    made = Future()
+    tools.act = lambda calls: made
+    return made
+
+
+RESULTS = ToolRound([CallResult(ToolCall("c", "read", "{}"), "7 lines", CallState.OK)], True)
+
+
+def test_results_wait_for_a_model_that_went_away(session, client, made, monkeypatch):
+    ask(session, client)
+    answer(session, client, CALL)
+    client.state = EngineState.UNLOADED
+    with monkeypatch.context() as away:
+        away.setattr(client, "tokenize", unavailable)
+        made.set_result(RESULTS)
+        session.pump()
+        assert session.path()[-1].status is NodeStatus.STREAMING
+    client.state = EngineState.READY
+    session.pump()
+    session.pump()
+    assert "7 lines" in prompt(client)
+
+
+def test_results_for_an_engine_that_failed_end_with_the_reason(
+    session, client, tools, made, monkeypatch
+):
+    ask(session, client)
+    answer(session, client, CALL)
+    client.state = EngineState.FAILED
+    monkeypatch.setattr(client, "tokenize", unavailable)
+    made.set_result(RESULTS)
+    session.pump()
+    assert session.path()[-1].error == "No model is loaded."
+    assert not session.answers.running
+    assert tools.closed
+
+
+def test_a_waiting_result_can_be_stopped(session, client, tools, made):
+    ask(session, client)
+    answer(session, client, CALL)
+    client.state = EngineState.UNLOADED
+    made.set_result(RESULTS)
+    session.pump()
+    session.answers.stop()
+    session.pump()
+    assert session.path()[-1].status is NodeStatus.STOPPED
+    assert tools.closed
+
+
+def test_another_model_decides_anew(measured, session, client, store):
+    ask(session, client)
+    client.tokenizer = ToyTokenizer("toy-2")
+    decide(session, client, call=True, digit=1)
+    assert len(client.requests) == 4  # the rows of the other model, and its own
+    assert client.requests[-1].sampling.max_tokens == 1
+    assert client.cancelled == []  # the first two have ended
+    decide(session, client, call=False)
+    answer(session, client, "Hello.")
+    store.writes.flush()
+    node = store.nodes.get(session.path()[-1].id)
+    assert (node.text, node.tokenizer) == ("Hello.", "toy-2")
+
+
+def test_a_model_that_is_loaded_anew_keeps_its_decision(measured, session, client):
+    ask(session, client)
+    client.state = EngineState.UNLOADED
+    decide(session, client, call=True, digit=1)
+    assert len(client.requests) == 2
+    client.state = EngineState.READY
+    session.pump()
+    assert len(client.requests) == 3
+    assert client.requests[-1].sampling.grammar.kind == "tool_calls"
