@@ -1,5 +1,6 @@
 """`POST /v1/decisions`: predicates, choices and scores, in the shape of OpenAI's endpoint."""
 
+import base64
 import json
 import math
 from dataclasses import replace
@@ -12,6 +13,8 @@ from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
 from app.server.wire.decisions_schemas import MAX_OPTIONS, MAX_QUESTIONS
 from engine.api.request import FinishReason
+from tests.fakes.image_parser import ImageParser
+from tests.fakes.images import whole_png
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch
@@ -35,6 +38,14 @@ SCORE = {
     "levels": [{"label": "calm"}, {"label": "annoyed"}, {"label": "angry"}],
 }
 HEAD = "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+SEEING_TEMPLATE = """
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' }}
+    {%- if message.content is string %}{{- message.content }}{%- else %}{{- '<|endoftext|>' }}{%- endif %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+"""A template that writes one token for a message with an image."""
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -359,6 +370,43 @@ def test_a_client_that_leaves_ends_its_rows():
         wait_until(lambda: len(engine.aborted) == 4)
         wait_until(lambda: not server.context.drain.active)
     assert len(engine.requests) == 4  # no row of the next ones was begun
+
+
+def test_the_text_of_an_image_is_read():
+    image = whole_png(4, 2)
+    url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+    parts = [{"type": "input_image", "image_url": url}]
+    engine = ScriptedEngine(preferring(yes=3.0))
+    with (
+        ImageParser({image: "Invoice 4711"}).reader() as reader,
+        live(engine, image_reader=reader) as server,
+    ):
+        served = Served(engine, server, None)
+        answer = served.post(input=[{"role": "user", "content": parts}])
+        error = served.refusal(
+            input=[
+                {"role": "user", "content": [parts[0] | {"image_url": "https://a.example/b.png"}]}
+            ]
+        )
+    assert answer.json()["answers"][0]["probability"] == pytest.approx(0.75)
+    assert answer.headers["x-pravaha-images"] == "ocr"
+    assert "Invoice 4711" in shown(engine.requests[0])
+    assert error["param"] == "input[0].content[0].image_url"
+
+
+def test_a_model_that_sees_images_is_asked_behind_them():
+    url = f"data:image/png;base64,{base64.b64encode(whole_png(4, 2)).decode()}"
+    content = [{"type": "input_image", "image_url": url}]
+    engine = ScriptedEngine(preferring(yes=3.0), template=SEEING_TEMPLATE)
+    engine.info = replace(engine.info, sees_images=True)
+    engine.place_images = lambda prompt, images: (prompt, ("placed",) * len(images))
+    with live(engine) as server:
+        answer = Served(engine, server, None).post(input=[{"role": "user", "content": content}])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["answers"][0]["probability"] == pytest.approx(0.75)
+    assert answer.headers["x-pravaha-images"] == "model"
+    assert [request.images for request in engine.requests] == [("placed",)] * 2
+    assert "user\nIs the following statement" in shown(engine.requests[0])
 
 
 def test_a_draining_server_takes_none():
