@@ -8,6 +8,7 @@ from dataclasses import replace
 import httpx
 import openai
 import pytest
+from tokenizers import normalizers
 
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
@@ -18,7 +19,7 @@ from tests.fakes.images import whole_png
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch
-from tests.server.toy_tokenizer import IM_END
+from tests.server.toy_tokenizer import IM_END, byte_tokenizer
 
 TEXT = "The parcel came two weeks late, and the box was broken. " * 3
 PREDICATE = {"type": "predicate", "instructions": "The writer is content.", "name": "content"}
@@ -301,6 +302,20 @@ def test_a_row_that_fails_is_an_error_of_the_engine():
         body = {"model": "toy", "input": "x", "questions": [PREDICATE]}
         answer = httpx.post(f"{server.url}/v1/decisions", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "engine_error")
+
+
+def test_a_tokenizer_without_tokens_for_labels_is_a_400():
+    engine = ScriptedEngine(preferring())
+    choices = [{"value": str(number)} for number in range(27)]
+    with live(engine) as server:
+        served = Served(engine, server, None)
+        engine.tokenizer = byte_tokenizer(normalizer=normalizers.Replace("1", "0"))
+        assert served.post(**of_type(type="choice", choices=choices[:26])).status_code == 200
+        error = served.refusal(**of_type(type="choice", choices=choices))
+        assert (error["param"], error["code"]) == ("model", "model_not_supported")
+        engine.tokenizer = byte_tokenizer(normalizer=normalizers.Replace("B", "A"))
+        error = served.refusal()
+        assert (error["param"], error["code"]) == ("model", "model_not_supported")
 
 
 def test_guardrails_check_input_and_questions():
