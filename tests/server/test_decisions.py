@@ -1,5 +1,6 @@
 """`POST /v1/decisions`: predicates, choices and scores, in the shape of OpenAI's endpoint."""
 
+import base64
 import json
 import math
 from dataclasses import replace
@@ -7,15 +8,18 @@ from dataclasses import replace
 import httpx
 import openai
 import pytest
+from tokenizers import normalizers
 
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
 from app.server.wire.decisions_schemas import MAX_OPTIONS, MAX_QUESTIONS
 from engine.api.request import FinishReason
+from tests.fakes.image_parser import ImageParser
+from tests.fakes.images import whole_png
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, batch
-from tests.server.toy_tokenizer import IM_END
+from tests.server.toy_tokenizer import IM_END, byte_tokenizer
 
 TEXT = "The parcel came two weeks late, and the box was broken. " * 3
 PREDICATE = {"type": "predicate", "instructions": "The writer is content.", "name": "content"}
@@ -35,6 +39,14 @@ SCORE = {
     "levels": [{"label": "calm"}, {"label": "annoyed"}, {"label": "angry"}],
 }
 HEAD = "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+SEEING_TEMPLATE = """
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' }}
+    {%- if message.content is string %}{{- message.content }}{%- else %}{{- '<|endoftext|>' }}{%- endif %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+"""A template that writes one token for a message with an image."""
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -292,6 +304,20 @@ def test_a_row_that_fails_is_an_error_of_the_engine():
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "engine_error")
 
 
+def test_a_tokenizer_without_tokens_for_labels_is_a_400():
+    engine = ScriptedEngine(preferring())
+    choices = [{"value": str(number)} for number in range(27)]
+    with live(engine) as server:
+        served = Served(engine, server, None)
+        engine.tokenizer = byte_tokenizer(normalizer=normalizers.Replace("1", "0"))
+        assert served.post(**of_type(type="choice", choices=choices[:26])).status_code == 200
+        error = served.refusal(**of_type(type="choice", choices=choices))
+        assert (error["param"], error["code"]) == ("model", "model_not_supported")
+        engine.tokenizer = byte_tokenizer(normalizer=normalizers.Replace("B", "A"))
+        error = served.refusal()
+        assert (error["param"], error["code"]) == ("model", "model_not_supported")
+
+
 def test_guardrails_check_input_and_questions():
     guardrails = Guardrails(Policy(*mode_actions("redact"), blocklist=("secret plan",)))
     engine = ScriptedEngine(preferring())
@@ -359,6 +385,43 @@ def test_a_client_that_leaves_ends_its_rows():
         wait_until(lambda: len(engine.aborted) == 4)
         wait_until(lambda: not server.context.drain.active)
     assert len(engine.requests) == 4  # no row of the next ones was begun
+
+
+def test_the_text_of_an_image_is_read():
+    image = whole_png(4, 2)
+    url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+    parts = [{"type": "input_image", "image_url": url}]
+    engine = ScriptedEngine(preferring(yes=3.0))
+    with (
+        ImageParser({image: "Invoice 4711"}).reader() as reader,
+        live(engine, image_reader=reader) as server,
+    ):
+        served = Served(engine, server, None)
+        answer = served.post(input=[{"role": "user", "content": parts}])
+        error = served.refusal(
+            input=[
+                {"role": "user", "content": [parts[0] | {"image_url": "https://a.example/b.png"}]}
+            ]
+        )
+    assert answer.json()["answers"][0]["probability"] == pytest.approx(0.75)
+    assert answer.headers["x-pravaha-images"] == "ocr"
+    assert "Invoice 4711" in shown(engine.requests[0])
+    assert error["param"] == "input[0].content[0].image_url"
+
+
+def test_a_model_that_sees_images_is_asked_behind_them():
+    url = f"data:image/png;base64,{base64.b64encode(whole_png(4, 2)).decode()}"
+    content = [{"type": "input_image", "image_url": url}]
+    engine = ScriptedEngine(preferring(yes=3.0), template=SEEING_TEMPLATE)
+    engine.info = replace(engine.info, sees_images=True)
+    engine.place_images = lambda prompt, images: (prompt, ("placed",) * len(images))
+    with live(engine) as server:
+        answer = Served(engine, server, None).post(input=[{"role": "user", "content": content}])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["answers"][0]["probability"] == pytest.approx(0.75)
+    assert answer.headers["x-pravaha-images"] == "model"
+    assert [request.images for request in engine.requests] == [("placed",)] * 2
+    assert "user\nIs the following statement" in shown(engine.requests[0])
 
 
 def test_a_draining_server_takes_none():

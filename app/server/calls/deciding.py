@@ -17,7 +17,7 @@ from starlette.requests import Request
 from agents.api.errors import ModelFailure
 from agents.model.decisions import option_probabilities, orders
 from app.server.calls.chat_form import ChatForm
-from app.server.calls.chat_images import refuse_images
+from app.server.calls.chat_images import read_images
 from app.server.calls.decision_input import AskedQuestion, asked_question, decision_messages
 from app.server.calls.decision_labels import Labels
 from app.server.calls.fanout import fan_out
@@ -31,9 +31,10 @@ from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.wire.decisions_schemas import DecisionQuestion, DecisionRequest
 from app.server.wire.errors import bad_request
-from app.server.wire.schemas import ChatCompletionRequest
+from app.server.wire.schemas import ChatCompletionRequest, Message
 from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
+from engine.api.image import PlacedImage
 from engine.api.request import SamplingParams
 
 _VARIABLES = {"enable_thinking": False}
@@ -81,6 +82,7 @@ class Asking:
 
     Attributes:
         shared: token ids that all rows begin with.
+        images: those that the model sees among them.
         questions: token ids of each question behind the input, in both orders of its options.
         sampling: parameters of every row.
     """
@@ -89,6 +91,7 @@ class Asking:
         self,
         model: LoadedModel,
         shared: tuple[int, ...],
+        images: tuple[PlacedImage, ...],
         asked: Sequence[AskedQuestion],
         separator: str,
     ) -> None:
@@ -97,6 +100,7 @@ class Asking:
         Args:
             model: the model.
             shared: the input, up to where questions follow.
+            images: those of the input, in their places.
             asked: the questions.
             separator: what stands between the input and a question.
 
@@ -106,6 +110,7 @@ class Asking:
             ContextLengthExceeded: a question does not fit behind the input.
         """
         self.shared = shared
+        self.images = images
         self._asked = asked
         most = max(len(one.options) for one in asked)
         self._labels = labels = Labels(model.tokenizer.encode, most)
@@ -201,15 +206,24 @@ async def _asking(
     body = ChatCompletionRequest.model_validate(
         {"model": model.info.name, "messages": chat.messages}
     )
-    refuse_images(body.messages)
+    messages = list(body.messages)
+    images = await read_images(request, context, body, model)
+    if images is not None:
+        messages = images.in_messages(messages, small=model.info.is_small)
+        request.state.images = images.way
+    if messages[-1].has_images:  # such a message cannot be continued
+        messages.append(Message.model_validate({"role": "user", "content": ""}))
     guard = CallGuard(context, body)
     form = ChatForm(continue_final_message=True, variables=_VARIABLES)
-    prompt = await chat_prompt(model, body.messages, form, check=guard.check_value)
+    prompt = await chat_prompt(model, messages, form, check=guard.check_value)
+    ids, placed = prompt.ids, tuple[PlacedImage, ...]()
+    if images is not None:
+        ids, placed = await images.placed(context, ids)
 
     def encoded() -> Asking:
         checked = [_checked(guard, one, f"questions[{at}]") for at, one in enumerate(asked)]
-        separator = "\n\n" if body.messages[-1].text else ""
-        return Asking(model, prompt.ids, checked, separator)
+        separator = "\n\n" if messages[-1].text else ""
+        return Asking(model, ids, placed, checked, separator)
 
     texts = [text for one in asked for text in (one.text, *one.options)]
     size = sum(map(len, texts)) + TURN_COST_CHARS * len(texts)
@@ -238,7 +252,14 @@ async def _decided(context: ServerContext, model: LoadedModel, asking: Asking) -
     cached = len(asking.shared)
     rows = asking.rows()
     while prompts := list(islice(rows, context.config.max_choices)):
-        async with fan_out(model.engine, prompts, asking.sampling, n=1, request_id=None) as choices:
+        async with fan_out(
+            model.engine,
+            prompts,
+            asking.sampling,
+            n=1,
+            request_id=None,
+            images=asking.images,
+        ) as choices:
             outputs = await choices.outputs()
         for output in outputs:
             check_finish(output)

@@ -53,7 +53,9 @@ class OwnNames:
         if found is not None:
             number = int(found.group(1))
             own = self.messages[number] if number < len(self.messages) else None
-            return "input" if own is None else own + param[found.end() :]
+            # Here the address of an image is the member itself.
+            rest = param[found.end() :].replace(".image_url.url", ".image_url")
+            return "input" if own is None else own + rest
         found = _TOOL.match(param)
         if found is not None and int(found.group(1)) < len(self.tools):
             return self.tools[int(found.group(1))] + param[found.end() :]
