@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["openai-agents==0.20.0", "websockets>=13,<16"]
+# dependencies = ["openai-agents==0.20.0", "websockets==15.0.1"]
 # ///
 """OpenAI's Agents SDK with its default model class, which uses Responses: `openai_agents.py URL [MODEL]`.
 

@@ -76,7 +76,7 @@ def turn_planner(
         call_thresholds(model.info, model.tokenizer),
         prompt,
         render=partial(model.tokenizer.render_chat, variables=form.variables),
-        follows_result=follows_result(template_messages(body.messages)),
+        follows_result=follows_result(template_messages(body.messages, reads_arguments=False)),
         in_loop=in_loop,
         in_words=in_words,
         constrains=not body.ignore_eos,
