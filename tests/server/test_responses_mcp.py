@@ -307,6 +307,44 @@ def test_a_choice_of_the_servers_tool_is_for_the_first_round(server):
     assert server.ask("x", status=400, tool_choice=missing)["error"]["param"] == "tool_choice"
 
 
+def allowed(*tools, mode="auto"):
+    return {"type": "allowed_tools", "mode": mode, "tools": list(tools)}
+
+
+ECHO_TOOL = {"type": "mcp", "server_label": "toy", "name": "echo"}
+THEIRS = {"type": "function", "name": "theirs"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "called"),
+    [
+        (allowed(ECHO_TOOL), {"toy.echo"}),
+        (allowed(ECHO_TOOL, THEIRS), {"toy.echo", "theirs"}),
+        (allowed({"type": "mcp", "server_label": "toy"}), {"toy.echo", "toy.fail"}),
+        (allowed(THEIRS), {"theirs"}),
+        (allowed({"type": "web_search"}), set()),
+    ],
+)
+@pytest.mark.parametrize("call_name", ["toy.echo", "toy.fail", "theirs"])
+def test_only_tools_that_are_allowed_in_this_answer_are_called(server, choice, called, call_name):
+    arguments = {"text": "hello"} if call_name == "toy.echo" else {}
+    written = call(call_name, **arguments)
+    answer = server.ask(written, "Done.", "Done.", tools=[MCP, FUNCTION], tool_choice=choice)
+    made = [one for one in answer["output"] if one["type"] in ("mcp_call", "function_call")]
+    assert bool(made) == (call_name in called)
+
+
+def test_a_call_of_an_allowed_tool_can_be_required(server):
+    server.ask(ECHO, "Done.", tool_choice=allowed(ECHO_TOOL, mode="required"))
+    first, second = server.engine.requests
+    assert (first.sampling.grammar is not None, second.sampling.grammar) == (True, None)
+
+
+def test_allowed_tools_alone_without_functions_can_be_none(server):
+    answer = server.ask(ECHO, "Done.", tool_choice=allowed())
+    assert "mcp_call" not in [one["type"] for one in answer["output"]]
+
+
 def test_a_server_that_was_never_approved_is_an_error_of_its_list(server):
     events = server.stream("Hi.", tools=[MCP | {"server_label": "strange"}])
     assert "mcp_list_tools.failed" in kinds(events)
@@ -412,6 +450,33 @@ def test_what_cannot_be_is_refused_by_name(server, changed, param, said):
         ({"tools": [MCP, {"type": "file_search", "vector_store_ids": ["vs_1"]}]}, "tools"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"tool_choice": {"type": "mcp", "server_label": "other"}}, "tool_choice.server_label"),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "tools": [{"type": "mcp", "server_label": "other"}],
+                }
+            },
+            "tool_choice.tools[0]",
+        ),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "tools": [{"type": "mcp", "server_label": ["toy"]}],
+                }
+            },
+            "tool_choice.tools[0]",
+        ),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "tools": [{"type": "mcp", "server_label": "toy", "name": "nothing"}],
+                }
+            },
+            "tool_choice",
+        ),
         ({"max_tool_calls": 0}, "max_tool_calls"),
         (
             {

@@ -143,7 +143,7 @@ async def _begin_mcp(
         name = f"{names[one.label]}.{one.name}"
         approved.append(ToolCall(one.request_id, name, one.arguments))
     changed: dict[str, Any] = {"parallel_tool_calls": body.parallel_tool_calls}
-    choice = _mcp_choice(body.tool_choice, names)
+    choice = _mcp_choice(body.tool_choice, names, wanted.choice_of_tools)
     if choice is not None:
         changed["tool_choice"] = choice
     servers = list(access.servers)
@@ -154,9 +154,14 @@ async def _begin_mcp(
 
 
 def _mcp_choice(
-    choice: str | Mapping[str, Any] | None, names: Mapping[str, str]
+    choice: str | Mapping[str, Any] | None, names: Mapping[str, str], of_functions: ToolChoice
 ) -> ToolChoice | None:
     """A choice that functions of the client do not decide; None for another one.
+
+    Args:
+        choice: the request's.
+        names: the configured names of the servers by label.
+        of_functions: what the choice says of the functions of the client.
 
     Raises:
         ApiError: 400 for a choice of a server that is not there.
@@ -165,16 +170,33 @@ def _mcp_choice(
         return ToolChoice("required")
     if choice == "none":
         return ToolChoice("none")
-    if not isinstance(choice, dict) or choice.get("type") != "mcp":
+    if not isinstance(choice, dict) or choice.get("type") not in ("mcp", "allowed_tools"):
         return None
+    if choice["type"] == "allowed_tools":
+        chosen = [
+            one for one in choice["tools"] if isinstance(one, dict) and one.get("type") == "mcp"
+        ]
+        allowed = {_chosen_name(names[str(one["server_label"])], one) for one in chosen}
+        allowed |= of_functions.names or frozenset()
+        if not allowed:
+            return ToolChoice("none")
+        is_required = choice.get("mode") == "required"
+        return ToolChoice("required" if is_required else "auto", frozenset(allowed))
     server = names.get(str(choice.get("server_label")))
     if server is None:
         raise bad_request(
             "`tool_choice.server_label` names no MCP server of `tools`.",
             param="tool_choice.server_label",
         )
-    # Without a name, all tools of the server: `McpTurn` knows them once it is connected.
-    return ToolChoice("required", frozenset({f"{server}.{choice.get('name') or ''}"}))
+    return ToolChoice("required", frozenset({_chosen_name(server, choice)}))
+
+
+def _chosen_name(server: str, choice: Mapping[str, Any]) -> str:
+    """The name of a chosen tool.
+
+    Without one, all tools of the server are meant: `McpTurn` knows them once it is connected.
+    """
+    return f"{server}.{choice.get('name') or ''}"
 
 
 async def _shorten(

@@ -234,6 +234,9 @@ def _allowed(choice: Mapping[str, Any], tools: ResponseTools) -> Any:
     names = []
     for index, one in enumerate(listed):
         kind = str(one.get("type", "function")) if isinstance(one, dict) else ""
+        if kind == "mcp" and str(one.get("server_label")) not in {it.label for it in tools.mcp}:
+            where = f"tool_choice.tools[{index}]"
+            raise _bad_choice("its `server_label` names no MCP server of `tools`", where)
         if kind in CLIENT_TOOLS:
             one = {"name": kind}
         elif kind not in ("function", "custom"):
