@@ -1,5 +1,6 @@
 """A server on a free port of this machine, in a thread."""
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -29,6 +30,16 @@ class Live:
 
     def connect(self) -> socket.socket:
         return socket.create_connection(self.address, timeout=30)
+
+
+def post_and_stay(url: str, path: str, body: dict[str, Any]) -> socket.socket:
+    """A connection on which a request was sent; closing it is a client that leaves before the answer."""
+    host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=60)
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    connection.sendall(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+    return connection
 
 
 @contextmanager

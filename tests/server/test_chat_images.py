@@ -11,8 +11,8 @@ import pytest
 
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
-from app.server.middleware.body_limit import MAX_LARGE_BODIES
 from app.server.wire.body_size import base64_length
+from app.server.wire.large_body import MAX_LARGE_BODIES
 from engine.retrieval.answering.image_text import image_text
 from engine.retrieval.parsing.image_reader import MAX_WAITING, ImageReader
 from engine.vision.opening import MAX_BYTES, MAX_IMAGES

@@ -23,7 +23,7 @@ def guarded():
 
 def test_the_key_is_needed_and_reaches_the_tools(guarded):
     body, headers = modern("tools/call", {"name": "chat", "arguments": {"message": "a"}})
-    with httpx.Client(base_url=guarded.url) as http:
+    with httpx.Client(base_url=guarded.url, timeout=60) as http:
         for wrong in ({}, {"authorization": "Bearer wrong"}):
             assert http.post("/mcp", json=body, headers=headers | wrong).status_code == 401
         for right in ({"authorization": f"Bearer {KEY}"}, {"x-api-key": KEY}):
@@ -74,7 +74,7 @@ def test_a_page_that_may_read_answers_may_ask(engine):
     page = "https://chat.example"
     with (
         live(engine, cors_origins=(page,)) as server,
-        httpx.Client(base_url=server.url) as http,
+        httpx.Client(base_url=server.url, timeout=60) as http,
     ):
         body, headers = modern("tools/list")
         answer = http.post("/mcp", json=body, headers=headers | {"origin": page})

@@ -10,6 +10,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from app.server.calls.response_socket import MAX_WAITING
+from app.server.wire.json_size import MAX_CONTAINERS, UNCOUNTED_BYTES
+from app.server.wire.large_body import MAX_LARGE_BODIES
 from tests.server.byte_engine import byte_engine, wait_until
 from tests.server.live import live
 from tests.server.responses_api import URL, answering, prompt_of
@@ -159,6 +161,71 @@ def test_a_message_that_cannot_be_answered_is_told_why_and_the_connection_stays(
         assert said in error["error"]["message"]
         socket.send(create())
         assert answer(socket)[-1]["type"] == "response.completed"
+
+
+def nested(levels):
+    return json.loads("[" * levels + "]" * levels)
+
+
+@pytest.mark.parametrize("kind", ["response.create", "response.steer"])
+def test_a_message_that_nests_too_deep_to_be_passed_on_is_refused(http, kind):
+    with open_socket(http) as socket:
+        socket.send(create(type=kind, input=nested(300), stream_id="lane"))
+        (error,) = answer(socket)
+        assert (error["status"], error["stream_id"]) == (400, "lane")
+        assert error["error"]["message"] == "The message nests too deep."
+        socket.send(create())
+        assert answer(socket)[-1]["type"] == "response.completed"
+
+
+def test_a_message_is_limited_before_it_is_parsed_as_a_body_is():
+    limit = 100_000
+    with (
+        live(ScriptedEngine(words("ok")), max_body_bytes=limit, max_image_bytes=limit) as server,
+        httpx.Client(base_url=server.url) as http,
+        open_socket(http) as socket,
+    ):
+        # None is JSON, so that a parser would say something else.
+        for message, status, code in (
+            ("x" * (limit + 1), 413, "request_too_large"),
+            ("[" * (MAX_CONTAINERS + 1) + "x" * UNCOUNTED_BYTES, 400, "too_many_values"),
+            ("x" * limit, 400, "invalid_json"),
+        ):
+            socket.send(message)
+            (error,) = answer(socket)
+            assert (error["status"], error["error"]["code"]) == (status, code)
+            over_http = http.post(URL, content=message)
+            assert (over_http.status_code, over_http.json()["error"]["code"]) == (status, code)
+
+
+def test_large_messages_that_wait_have_the_places_of_large_bodies():
+    limit = 2_000
+    engine = ScriptedEngine(pausing)
+    with (
+        live(engine, max_body_bytes=limit) as server,
+        httpx.Client(base_url=server.url) as http,
+    ):
+        large = create(input="hi", metadata={"image": "data:image/png;base64," + "A" * limit})
+        with open_socket(http) as first, open_socket(http) as second:
+            first.send(create())
+            while json.loads(first.recv(timeout=60))["type"] != "response.output_text.delta":
+                pass
+            for _ in range(MAX_LARGE_BODIES):
+                first.send(large)
+            first.send("{")  # what is sent before it has been taken by then
+            while (event := json.loads(first.recv(timeout=60)))["type"] != "error":
+                pass
+            assert event["error"]["code"] == "invalid_json"
+            second.send(large)
+            (error,) = answer(second)
+            assert (error["status"], error["error"]["code"]) == (429, "too_many_large_requests")
+        with open_socket(http) as third:
+
+            def is_taken():
+                third.send(large)
+                return answer(third)[-1]["error"]["code"] != "too_many_large_requests"
+
+            wait_until(is_taken)  # the places of a client that has left are free
 
 
 def test_a_prompt_that_is_too_long_fails_as_in_a_stream(http):

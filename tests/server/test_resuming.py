@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 from dataclasses import replace
 
 import httpx
@@ -135,16 +136,17 @@ def test_a_network_that_loses_everything_is_noticed_and_the_answer_goes_on(conne
         live(engine, keep_alive_s=0.1) as server,
         cutting_proxy(server.address) as proxy,
     ):
-        client = HttpClient(proxy.url, silence_s=0.6)
+        client = HttpClient(proxy.url, silence_s=2.0)
         try:
             request = question(7)
             batches = []
-            request_id = client.submit(request)
+            request_id = submitted(client, request)
             wait_until(lambda: add_batch(client, request_id, batches) and batches)
             proxy.silent = True
-            wait_until(lambda: client.snapshot().state is EngineState.FAILED)
-            reason = client.snapshot().last_error
-            assert reason.startswith(f"No word from the server at {proxy.url} for 1 s.")
+            # A busy machine notices it later, and the reason says how much later.
+            reason = re.compile(rf"No word from the server at {proxy.url} for \d+ s\.")
+            wait_until(lambda: reason.match(client.snapshot().last_error or ""))
+            assert client.snapshot().state is EngineState.FAILED
             if connections == "lost":
                 proxy.lose()
             proxy.silent = False
@@ -159,11 +161,13 @@ def test_a_network_that_loses_everything_is_noticed_and_the_answer_goes_on(conne
 def test_a_request_whose_client_does_not_come_back_is_aborted():
     with byte_engine(step_s=0.01) as engine, live(engine, resume_s=0.1) as server:
         body = body_of("r1", max_tokens=400)
-        with httpx.stream("POST", f"{server.url}/v1/completions", json=body) as response:
+        with httpx.stream(
+            "POST", f"{server.url}/v1/completions", json=body, timeout=60
+        ) as response:
             next(response.iter_bytes())
         wait_until(lambda: is_quiet(engine))
         assert engine.snapshot().totals.finished["abort"] == 1
-        assert httpx.get(f"{server.url}/streams/r1").status_code == 404
+        assert httpx.get(f"{server.url}/streams/r1", timeout=60).status_code == 404
         assert not server.context.drain.active
 
 
@@ -171,7 +175,7 @@ def test_a_request_that_is_not_resumable_is_aborted_at_once(paced):
     engine, server = paced
     before = engine.snapshot().totals.finished["abort"]
     body = body_of("plain", max_tokens=400) | {"resumable": False}
-    with httpx.stream("POST", f"{server.url}/v1/completions", json=body) as response:
+    with httpx.stream("POST", f"{server.url}/v1/completions", json=body, timeout=60) as response:
         next(response.iter_bytes())
     wait_until(lambda: engine.snapshot().totals.finished["abort"] == before + 1)
 
@@ -228,26 +232,30 @@ def events_of(response):
 def test_every_event_can_be_asked_for_again(paced):
     _, server = paced
     with httpx.stream(
-        "POST", f"{server.url}/v1/completions", json=body_of("again", max_tokens=30)
+        "POST", f"{server.url}/v1/completions", json=body_of("again", max_tokens=30), timeout=60
     ) as response:
         events = events_of(response)
     assert [one.number for one in events] == list(range(1, len(events) + 1))
     assert events[-1].data == b"[DONE]"
     for after in (0, 7, len(events) - 1, len(events)):
         headers = {"last-event-id": str(after)}
-        with httpx.stream("GET", f"{server.url}/streams/again", headers=headers) as response:
+        with httpx.stream(
+            "GET", f"{server.url}/streams/again", headers=headers, timeout=60
+        ) as response:
             assert events_of(response) == events[after:]
 
 
 def test_the_second_reader_takes_over_from_the_first(paced):
     _, server = paced
     with httpx.stream(
-        "POST", f"{server.url}/v1/completions", json=body_of("two", max_tokens=300)
+        "POST", f"{server.url}/v1/completions", json=body_of("two", max_tokens=300), timeout=60
     ) as first:
         chunks = first.iter_bytes()
         head = SseDecoder().feed(next(chunks))
         headers = {"last-event-id": str(head[-1].number)}
-        with httpx.stream("GET", f"{server.url}/streams/two", headers=headers) as second:
+        with httpx.stream(
+            "GET", f"{server.url}/streams/two", headers=headers, timeout=60
+        ) as second:
             rest = events_of(second)
         for _ in chunks:  # it ends without an error
             pass
@@ -272,16 +280,16 @@ def test_the_second_reader_takes_over_from_the_first(paced):
 def test_resumable_needs_a_stream_and_an_id(paced, change, param):
     _, server = paced
     body = body_of("r", max_tokens=1) | change
-    response = httpx.post(f"{server.url}/v1/completions", json=body)
+    response = httpx.post(f"{server.url}/v1/completions", json=body, timeout=60)
     assert response.status_code == 400
     assert response.json()["error"]["param"] == param
 
 
 def test_an_event_beyond_the_last_is_refused(paced):
     _, server = paced
-    httpx.post(f"{server.url}/v1/completions", json=body_of("short", max_tokens=1))
+    httpx.post(f"{server.url}/v1/completions", json=body_of("short", max_tokens=1), timeout=60)
     headers = {"last-event-id": "99"}
-    response = httpx.get(f"{server.url}/streams/short", headers=headers)
+    response = httpx.get(f"{server.url}/streams/short", headers=headers, timeout=60)
     assert response.status_code == 400
 
 

@@ -25,7 +25,7 @@ from app.server.wire.tool_schemas import ToolBody
 from engine.api.request import FinishReason
 from engine.grammar.call_plan import NO_WORDS, WORDS
 from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL
-from tests.server.live import live
+from tests.server.live import live, post_and_stay
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.toy_tokenizer import byte_tokenizer
 
@@ -407,20 +407,17 @@ def test_a_server_that_shuts_down_begins_no_answer_with_tools(tmp_path):
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_leaves_stops_the_tool(server, stream):
     server.answer(call("wait"), "never")
-    client = httpx.Client(base_url=server.running.url, timeout=0.5 if not stream else 60)
     given = body({"tools": ["wait"]}, stream=stream)
     if stream:
-        with client.stream("POST", "/v1/chat/completions", json=given) as response:
+        with server.http.stream("POST", "/v1/chat/completions", json=given) as response:
             lines = response.iter_lines()  # kept: a dropped iterator disconnects
             for line in lines:
                 if "call_started" in line:
                     break
             assert server.tools.began.wait(30)
     else:
-        with pytest.raises(httpx.ReadTimeout):
-            client.post("/v1/chat/completions", json=given)
-    client.close()
-    assert server.tools.began.is_set()
+        with post_and_stay(server.running.url, "/v1/chat/completions", given):
+            assert server.tools.began.wait(30)
     assert server.tools.stopped.wait(30)
 
 

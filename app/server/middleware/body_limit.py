@@ -10,19 +10,16 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.wire.body_size import base64_length, limit_body, too_large
-from app.server.wire.errors import ApiError, error_response, retry_hints
+from app.server.wire.errors import ApiError, error_response
+from app.server.wire.large_body import LargeBodies, LargeBody, offer_places
 
 MIN_UPLOAD_RATE = 64 * 1024
 """Bytes per second that an upload must have on average, beyond the time that every body has."""
-MAX_LARGE_BODIES = 4
-"""Bodies beyond `max_bytes` with images at a time, from their arrival to the beginning of their answer."""
-_LARGE_RETRY_S = 2
 
 
 class BodyLimit:
@@ -47,11 +44,14 @@ class BodyLimit:
         self._max_upload_bytes = max_upload_bytes
         self._with_images = with_images
         self._max_image_bytes = max_image_bytes
-        self._places = _Places(MAX_LARGE_BODIES)
+        self._places = LargeBodies()
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a guarded `receive`."""
+        if scope["type"] == "websocket":  # its messages are bodies
+            limit_body(scope, self._max_bytes)
+            offer_places(scope, self._places)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -65,7 +65,7 @@ class BodyLimit:
             await error_response(refusal)(scope, receive, send)
             return
         limit_body(scope, self._max_upload_bytes if is_upload else self._max_bytes)
-        slot = _LargeBody(self._places)
+        slot = LargeBody(self._places)
         rate = MIN_UPLOAD_RATE if is_upload else math.inf
         guarded = self._guard(receive, max_bytes, rate, None if is_upload else slot)
         try:
@@ -74,7 +74,7 @@ class BodyLimit:
             slot.free()
 
     def _guard(
-        self, receive: Receive, max_bytes: int, rate: float, slot: "_LargeBody | None"
+        self, receive: Receive, max_bytes: int, rate: float, slot: LargeBody | None
     ) -> Receive:
         received = 0
         complete = False
@@ -99,55 +99,6 @@ class BodyLimit:
             return message
 
         return guarded
-
-
-@dataclass(slots=True)
-class _Places:
-    """Places that are free."""
-
-    free: int
-
-
-class _LargeBody:
-    """The place of one body with images, if it needs one."""
-
-    def __init__(self, places: _Places) -> None:
-        self._places = places
-        self._has_one = False
-
-    def take(self) -> None:
-        """Take a place, unless it has one.
-
-        Raises:
-            ApiError: 429, all are taken.
-        """
-        if self._has_one:
-            return
-        if not self._places.free:
-            raise ApiError(
-                429,
-                f"{MAX_LARGE_BODIES} requests with large images are being received; try again.",
-                code="too_many_large_requests",
-                headers={**retry_hints(_LARGE_RETRY_S), "connection": "close"},
-            )
-        self._places.free -= 1
-        self._has_one = True
-
-    def free(self) -> None:
-        """Give the place back. Idempotent."""
-        if self._has_one:
-            self._places.free += 1
-            self._has_one = False
-
-    def freed_by(self, send: Send) -> Send:
-        """`send`, which gives the place back when the response begins: the body has been read by then."""
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self.free()
-            await send(message)
-
-        return sending
 
 
 def _refuse_headers(headers: Headers, max_bytes: int) -> ApiError | None:

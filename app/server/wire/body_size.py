@@ -18,9 +18,15 @@ def check_body_size(scope: Scope, size: int) -> None:
     Raises:
         ApiError: 413.
     """
-    limit = scope.get("state", {}).get(_KEY)
+    limit = max_body_bytes(scope)
     if limit is not None and size > limit:
         raise too_large(limit)
+
+
+def max_body_bytes(scope: Scope) -> int | None:
+    """The limit of a request, or of a message of a connection; None if none is set."""
+    limit: int | None = scope.get("state", {}).get(_KEY)
+    return limit
 
 
 def base64_length(size: int) -> int:
