@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from app.settings.errors import ConfigurationError
 from engine.api.errors import InvalidRequest, PravahaError
 
 if TYPE_CHECKING:
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from engine.clients.recording_client import Recording
     from engine.clients.replay_client import RecordedLines
     from engine.conversations.session import TreeSession
+    from engine.conversations.thinking import Thinking
+
+
+def refuse_unrecorded(settings: "Settings", *, several_models: bool) -> None:
+    """Refuse to record what a replay could not show.
+
+    Raises:
+        ConfigurationError: calls of tools, or several models.
+    """
+    if several_models:
+        raise ConfigurationError("A recording follows one model: give --record a single --model.")
+    if settings.chat_tools:
+        raise ConfigurationError("A recording has no calls of tools: leave out --chat-tools.")
 
 
 @contextmanager
@@ -59,6 +73,7 @@ def write_start(
         "system": settings.system,
         "system_required": settings.is_set("system"),
         "stop_repetition": settings.stop_repetition,
+        "thinking": encode(session.answers.thinking),
     }
     recording.write("start", facts)
     contents = session.contents()
@@ -140,6 +155,7 @@ def open_replay(path: Path, *, speed: float = 1.0, ends: bool = False) -> Iterat
             background=facts.get("server") is not None,
         )
         stack.callback(session.close)
+        session.answers.thinking = _thinking(facts)
         replayer = InputReplayer(
             inputs,
             clock,
@@ -156,6 +172,20 @@ def _facts(recorded: "RecordedLines") -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise InvalidRequest("The recording does not begin with its version.")
     return facts
+
+
+def _thinking(facts: dict[str, Any]) -> "Thinking":
+    """What was asked of models that reason; older recordings do not say it."""
+    from engine.clients.value_codec import CodecError, decode
+    from engine.conversations.thinking import Thinking
+
+    if "thinking" not in facts:
+        return Thinking()
+    try:
+        thinking: Thinking = decode(facts["thinking"], Thinking, "thinking")
+    except CodecError as error:
+        raise InvalidRequest(f"The beginning of the recording is damaged: {error}.") from error
+    return thinking
 
 
 def _restore(store: Any, recorded: "RecordedLines") -> None:

@@ -116,6 +116,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         new_recording,
         recorded_client,
         recorded_ids,
+        refuse_unrecorded,
         write_start,
     )
     from app.commands.session_figures import remote_session_figures, session_figures
@@ -125,7 +126,6 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
     from app.runtime.model_hub import open_hub
     from app.runtime.opening import open_screen_client, open_session, open_sources
     from app.server.process.sessions import Sessions
-    from app.settings.errors import ConfigurationError
     from app.settings.listing import list_settings
     from app.settings.preferences import Preferences
     from app.settings.sources import load_settings
@@ -152,11 +152,8 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         from app.tui.themes import has_true_colors
 
         client, new_id, inputs = opened.client, None, None
-        if recording is not None and opened.models is not None:
-            raise ConfigurationError(
-                "A recording follows one model: give --record a single --model."
-            )
         if recording is not None:
+            refuse_unrecorded(settings, several_models=opened.models is not None)
             client = recorded_client(client, recording)
             new_id = recorded_ids(recording)
             inputs = InputRecorder(partial(recording.write, "input"))
@@ -170,6 +167,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             decision=settings.tool_decision,
         )
         stack.callback(chat_tools.close)
+        session_tools = chat_tools if recording is None else None
         engine_server = None
         if opened.engine is not None:
             key = settings.api_key.get_secret_value() if settings.api_key else None
@@ -204,7 +202,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
             new_id=new_id,
             background=background,
             passages=sources,
-            tools=chat_tools,
+            tools=session_tools,
             models=opened.models,
             on_answered=own_sessions.add,
         ) as session:
@@ -244,7 +242,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 server=settings.attach,
                 engine_server=engine_server,
                 run_service=run_service,
-                chat_tools=chat_tools,
+                chat_tools=session_tools,
                 memory_file=settings.memory,
                 sources=sources,
                 sessions=sessions,

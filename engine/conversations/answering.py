@@ -581,7 +581,7 @@ class Answering:
             return False
         path = [*answer.asked, node]
         is_done = node.status is NodeStatus.DONE and node.finish == FinishReason.STOP.value
-        is_empty = not (answer.calls or node.text.strip() or tools.in_words)
+        is_empty = not (answer.calls or node.prompt_text.strip() or tools.in_words)
         if is_done and (node.kind is NodeKind.TOOL or is_empty):
             tools.in_words = tools.in_words or is_empty
             try:

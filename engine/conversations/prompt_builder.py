@@ -294,7 +294,7 @@ def _turns(path: Sequence[Node], *, keep_empty: bool) -> list[Node]:
                 node = replace(node, text="\n\n".join([*summaries, node.text]))
                 summaries = []
             turns.append(node)
-        elif node.kind is NodeKind.ASSISTANT and (keep_empty or node.text):
+        elif node.kind is NodeKind.ASSISTANT and (keep_empty or node.prompt_text):
             turns.append(node)
         elif node.kind is NodeKind.TOOL:
             turns.append(node if node.text else replace(node, text=STOPPED))

@@ -126,6 +126,8 @@ class PreparedAnswers:
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
+        begins_call = self.planner is not None and bool(self.planner.plan.begun)
+        read = self.token_ids + self.suffix if begins_call else self.token_ids
         for answer, request_id in zip(answers, request_ids, strict=True):
             answer.submitted(
                 request_id,
@@ -135,7 +137,7 @@ class PreparedAnswers:
                 model=self.model,
                 sampling=self.sampling,
             )
-            answer.prompt_ids = self.token_ids
+            answer.prompt_ids = read
 
 
 class Submitter:

@@ -1,12 +1,20 @@
 """A session with the fake engine is recorded, and its replay shows the same screen."""
 
 import asyncio
+import json
 import time
 from functools import partial
 
 import pytest
 
-from app.commands.recording import open_replay, recorded_client, recorded_ids, write_start
+from app.commands.recording import (
+    open_replay,
+    recorded_client,
+    recorded_ids,
+    refuse_unrecorded,
+    write_start,
+)
+from app.settings.errors import ConfigurationError
 from app.settings.settings import Settings
 from app.tui.app import PravahaApp
 from app.tui.input_events import InputRecorder, from_json, to_json
@@ -14,6 +22,7 @@ from engine.api.errors import InvalidRequest
 from engine.clients.recording_client import Recording
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
+from engine.conversations.thinking import Thinking
 from tests.fakes.fake_client import FakeClient
 from tests.tui.harness import NOW
 
@@ -101,3 +110,56 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path, text):
     (tmp_path / "r").write_bytes(text.encode("latin-1"))
     with pytest.raises(InvalidRequest, match="recording"), open_replay(tmp_path / "r"):
         pass
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Records a message and its answer; the path of the file."""
+
+    def record(engine, thinking):
+        recording = Recording(tmp_path / "r", time.monotonic)
+        client = recorded_client(engine, recording)
+        store = Store.open(tmp_path / "c.db")
+        session = TreeSession(store, client, new_id=recorded_ids(recording))
+        session.answers.thinking = thinking
+        write_start(recording, session, Settings(), theme=None)
+        session.messages.send("hi")
+        engine.finish()
+        while session.answers.generating:
+            session.pump()
+        session.close()
+        store.close()
+        recording.close()
+        return recording.path
+
+    return record
+
+
+def test_a_replay_asks_for_the_thinking_that_was_asked_for(recorded):
+    path = recorded(FakeClient("An answer."), Thinking(False, "low", 20))
+    with open_replay(path, speed=1e6) as replay:
+        assert replay.session.answers.thinking == Thinking(False, "low", 20)
+        replay.session.messages.send("hi")
+
+
+def test_thinking_that_is_damaged_is_refused_and_older_recordings_have_none(recorded):
+    path = recorded(FakeClient("An answer."), Thinking())
+    text = path.read_text()
+    (start,) = (line for line in text.splitlines() if '"start"' in line)
+    facts = json.loads(start)
+    facts[2]["thinking"] = {"enabled": 3}
+    path.write_text(text.replace(start, json.dumps(facts)))
+    with pytest.raises(InvalidRequest, match="damaged"), open_replay(path):
+        pass
+    del facts[2]["thinking"]
+    path.write_text(text.replace(start, json.dumps(facts)))
+    with open_replay(path) as replay:
+        assert replay.session.answers.thinking == Thinking()
+
+
+def test_what_a_replay_could_not_show_is_not_recorded():
+    refuse_unrecorded(Settings(), several_models=False)
+    with pytest.raises(ConfigurationError, match=r"no calls of tools: leave out --chat-tools\.$"):
+        refuse_unrecorded(Settings(chat_tools=("read",)), several_models=False)
+    with pytest.raises(ConfigurationError, match="a single --model"):
+        refuse_unrecorded(Settings(), several_models=True)

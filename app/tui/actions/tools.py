@@ -22,7 +22,7 @@ class ToolActions:
     """`/tools`, and the rows of calls.
 
     Args:
-        tools: what may be called; None in a replay.
+        tools: what may be called; None in what is recorded, and in a replay.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class ToolActions:
         """`/tools [on|off|NAME…]`: list the tools, switch them on or off, or choose some.
 
         Raises:
-            InvalidRequest: there are no tools in a replay.
+            InvalidRequest: there are no tools in what is recorded, and in a replay.
             InvalidTask: a name is unknown, or cannot be used here.
         """
         tools = self._tools
         if tools is None:
-            raise InvalidRequest("A replay calls no tools.")
+            raise InvalidRequest("A recording has no calls of tools.")
         if not argument:
             lines = await asyncio.to_thread(listed, tools)
             self._screen.open_dialog(TextPageScreen("Tools of the chat", lines))

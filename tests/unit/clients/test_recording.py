@@ -294,3 +294,14 @@ def test_the_installed_models_and_a_change_of_the_model_are_recorded(tmp_path, c
     assert replayed.load_model("small", drain_s=0.0) is None
     with pytest.raises(ModelNotFound, match="none"):
         replayed.load_model("none")
+
+
+@pytest.mark.parametrize(
+    "line", [["call", "call_form", [], {}], ["error", "call_form", [], "X", ""]]
+)
+def test_a_call_that_clients_had_once_is_passed_over(tmp_path, clock, line):
+    recording, _, client = record(tmp_path / "r", clock)
+    client.snapshot()
+    recording.write(*line)
+    recording.close()
+    assert play(tmp_path / "r", clock).snapshot() == client.snapshot()

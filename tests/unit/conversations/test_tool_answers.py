@@ -320,6 +320,30 @@ def test_rows_that_fail_leave_the_decision_to_the_model(measured, session, clien
     assert session.path()[-1].text == "Hello."
 
 
+@pytest.mark.parametrize("call", [False, True])
+def test_the_figures_of_a_session_have_the_begun_call_and_not_the_note(
+    measured, store, client, clock, tools, call
+):
+    answered = []
+    session = TreeSession(
+        store, client, clock=clock, tools=tools, on_answered=lambda *one: answered.append(one)
+    )
+    ask(session, client)
+    decide(session, client, call=call, digit=1)
+    sent = client.requests[-1].prompt_ids
+    read = client.requests[0].prompt_ids
+    generated = client.write(REST if call else "Seven.", eos=True)
+    session.pump()
+    _, prompt_ids, ids, _ = answered[0]
+    assert ids == generated
+    if call:
+        assert prompt_ids == sent
+    else:
+        assert prompt_ids == sent[: len(prompt_ids)] == read[: len(prompt_ids)]
+        assert NO_CALL not in client.detokenize(prompt_ids)
+    session.close()
+
+
 def test_what_was_cached_is_counted_before_the_rows(measured, session, client, store):
     ask(session, client)
     decide(session, client, call=False, cached=3)
