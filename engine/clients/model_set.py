@@ -36,6 +36,8 @@ class ModelSet(Protocol):
     def awaits(self, name: str | None) -> bool:
         """Whether requests have to wait for a model; begins to load one that is not loaded.
 
+        They do not wait for a server that is away.
+
         Raises:
             PravahaError: the load that an earlier call began has failed; the next call begins another.
         """

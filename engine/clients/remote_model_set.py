@@ -47,6 +47,8 @@ class RemoteModelSet:
             self._loads.pop(name, None)
             return False
         if load is None:
+            if snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
+                return False  # the server is away, which the request reports
             self._loads[name] = client.begin_change(name, "load")
             return True
         if load.done() and (error := load.exception()) is not None:
