@@ -107,10 +107,11 @@ class Answering:
         self._models = models
         self._nodes = nodes
         self._tools = tools
-        self._grounding = Grounding(passages, store, client)
+        self._grounding = Grounding(
+            passages, store, lambda answer: self._submitter.client_of(answer)
+        )
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._stop_repetition = stop_repetition
-        self._client = client
         self._clock = clock
         self._submitter = Submitter(client, self._grounding.contexts, models)
         self.builder = self._submitter.builder
@@ -437,10 +438,11 @@ class Answering:
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
             return
-        if self._background is not None and _is_loading(self._client):
+        client, builder = self.engine_after(conversation, [])
+        if self._background is not None and _is_loading(client):
             return  # the template is not known yet
         try:
-            takes = self.builder.takes_system_prompt()
+            takes = builder.takes_system_prompt()
         except EngineUnavailable:
             return  # `begin` reports the error or waits for the model
         if not takes:
