@@ -174,6 +174,17 @@ class EnginePoller:
         self._shift = float("inf")
         for feed in self._feeds:
             feed.reset()
+        if isinstance(error, ModelNotFound) and self._connection.keeps_model:
+            # One of several models, which the server opens when it is to be loaded.
+            self._replace_snapshot(
+                EngineSnapshot(
+                    step=self._snapshot.step,
+                    time=now,
+                    state=EngineState.UNLOADED,
+                    on_demand=self._connection.model,
+                )
+            )
+            return
         self._replace_snapshot(
             EngineSnapshot(
                 step=self._snapshot.step,

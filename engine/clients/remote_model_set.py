@@ -49,8 +49,7 @@ class RemoteModelSet:
         if load is None:
             if snapshot.state in (EngineState.FAILED, EngineState.STOPPED):
                 return False  # the server is away, which the request reports
-            if snapshot.state is EngineState.UNLOADED:
-                self._loads[name] = client.begin_change(name, "load")
+            self._loads[name] = client.begin_change(name, "load")
             return True
         if load.done() and (error := load.exception()) is not None:
             del self._loads[name]

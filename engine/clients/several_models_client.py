@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from engine.api.available_model import AvailableModel
 from engine.api.event_ring import EventBatch, EventRing
-from engine.api.request import Request, SamplingParams, TokenBatch
 from engine.api.snapshot import BlockMap
 from engine.clients.engine_client import EngineClient
 from engine.clients.model_set import ModelSet
@@ -21,7 +20,7 @@ from engine.runtime.model_change import CHANGE_DRAIN_S
 class SeveralModelsClient:
     """An `EngineClient` of the model that is followed; those calls that are not written out are its client's.
 
-    Requests stay with the model that they were submitted to.
+    Who submits a request keeps the client of its model (`ModelSet.client`), and drains and cancels there.
 
     Args:
         models: the models, which it owns: `close` closes them.
@@ -30,7 +29,6 @@ class SeveralModelsClient:
     def __init__(self, models: ModelSet) -> None:
         self._models = models
         self._chosen: Callable[[], str | None] = lambda: None
-        self._requests: dict[str, EngineClient] = {}
         self._pins: dict[str, EngineClient] = {}
         self._asked: EngineClient | None = None
         self._epoch_base = 0
@@ -50,38 +48,6 @@ class SeveralModelsClient:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
-
-    def submit(self, request: Request) -> str:
-        """Queue a request for the model that is followed."""
-        client = self._client
-        request_id = client.submit(request)
-        self._requests[request_id] = client
-        return request_id
-
-    def fork(
-        self,
-        request_id: str,
-        *,
-        at: int | None = None,
-        n: int = 1,
-        sampling: SamplingParams | None = None,
-    ) -> list[str]:
-        """Fork a running request; see `EngineClient.fork`."""
-        client = self._requests.get(request_id, self._client)
-        children = client.fork(request_id, at=at, n=n, sampling=sampling)
-        self._requests |= dict.fromkeys(children, client)
-        return children
-
-    def cancel(self, request_id: str) -> None:
-        """Abort a request; unknown ids are ignored."""
-        self._requests.get(request_id, self._client).cancel(request_id)
-
-    def drain(self, request_id: str) -> TokenBatch | None:
-        """All new tokens of the request; see `EngineClient.drain`."""
-        batch = self._requests.get(request_id, self._client).drain(request_id)
-        if batch is not None and batch.finish_reason is not None:
-            self._requests.pop(request_id, None)
-        return batch
 
     def models(self) -> Sequence[AvailableModel]:
         """The models with their state, of which the one that is followed is `loaded`."""

@@ -107,10 +107,11 @@ class Answering:
         self._models = models
         self._nodes = nodes
         self._tools = tools
-        self._grounding = Grounding(passages, store, client)
+        self._grounding = Grounding(
+            passages, store, lambda answer: self._submitter.client_of(answer)
+        )
         self._guard: TextGuard = NoGuard() if guard is None else guard
         self._stop_repetition = stop_repetition
-        self._client = client
         self._clock = clock
         self._submitter = Submitter(client, self._grounding.contexts, models)
         self.builder = self._submitter.builder
@@ -178,6 +179,7 @@ class Answering:
         anyway: bool = False,
         tools: ToolUse | None = None,
         model: str | None = None,
+        then: str | None = None,
     ) -> list[Answer]:
         """Begin answers to `path` + `added`, then save the new nodes as `operation` in the oplog.
 
@@ -202,6 +204,7 @@ class Answering:
             tools: those of the answer before, whose calls were made; None opens tools if they are on.
             model: the one of several models that answers, here and in what follows; None takes that of the
                 branch.
+            then: the model of what follows, if it is not `model`.
 
         Raises:
             PravahaError: the chat template or the engine rejects the messages; nothing was added.
@@ -246,7 +249,10 @@ class Answering:
         self._nodes.create_tree(conversation, asked)
         nodes = [answer.node() for answer in answers]
         follows = not path or any(node.id == path[-1].id for node in conversation.nodes)
-        chosen = [] if model is None else [Assignment("model", node.id, model) for node in nodes]
+        follower = then or model
+        chosen = (
+            [] if follower is None else [Assignment("model", one.id, follower) for one in nodes]
+        )
         self._nodes.add(
             conversation, path, [*added, *nodes], operation, branch=branch, follow=follows,
             end=nodes[0], more=chosen,
@@ -437,10 +443,11 @@ class Answering:
     def _leave_out_optional_system(self, conversation: Conversation) -> None:
         if not conversation.system_optional or conversation.nodes:
             return
-        if self._background is not None and _is_loading(self._client):
+        client, builder = self.engine_after(conversation, [])
+        if self._background is not None and _is_loading(client):
             return  # the template is not known yet
         try:
-            takes = self.builder.takes_system_prompt()
+            takes = builder.takes_system_prompt()
         except EngineUnavailable:
             return  # `begin` reports the error or waits for the model
         if not takes:
@@ -585,9 +592,11 @@ class Answering:
         if is_done and (node.kind is NodeKind.TOOL or is_empty):
             tools.in_words = tools.in_words or is_empty
             try:
+                model, then = self._same_model(conversation, answer, path)
                 (new,) = self.begin(
-                    conversation, path, [], answer.sampling, TOOL, keep_failed=True, tools=tools
-                )
+                    conversation, path, [], answer.sampling, TOOL, keep_failed=True, tools=tools,
+                    model=model, then=then,
+                )  # fmt: skip
             except PravahaError as error:
                 _log.warning("the results of tools were not answered: %s", error)
                 _close_tools(answer)
@@ -602,6 +611,16 @@ class Answering:
         made = new.node()
         deltas.append(NodeDelta(made.id, "", made.status, made.finish, made.error))
         return True
+
+    def _same_model(
+        self, conversation: Conversation, answer: Answer, path: Sequence[Node]
+    ) -> tuple[str | None, str | None]:
+        """`model` and `then` of `begin`: the model that called tools goes on, then one chosen meanwhile."""
+        chosen = self.model_after(conversation, path)
+        if self._models is None or chosen is None:
+            return None, None
+        own = answer.wanted_model or self._models.primary
+        return (None, None) if chosen == own else (own, chosen)
 
     def _act(
         self,

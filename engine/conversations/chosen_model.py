@@ -59,7 +59,7 @@ class ChosenModel:
     def choose(self, name: str) -> bool:
         """Answer the open branch by a model from here on; False if it is answered by it already.
 
-        A running answer goes on with its own model.
+        A running answer goes on with its own model, which answers the results of its tools, too.
 
         Raises:
             ModelNotFound: there is no such model.

@@ -11,7 +11,7 @@ Used by the session's thread; nothing here waits.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -36,13 +36,18 @@ class Grounding:
     Args:
         source: where passages are found; None for none.
         store: where they are saved.
-        client: the engine, for the length of its context.
+        client_of: the engine of an answer, for the length of its context.
     """
 
-    def __init__(self, source: PassageSource | None, store: Store, client: EngineClient) -> None:
+    def __init__(
+        self,
+        source: PassageSource | None,
+        store: Store,
+        client_of: Callable[[Answer], EngineClient],
+    ) -> None:
         self._source = source
         self._store = store
-        self._client = client
+        self._client_of = client_of
 
     def must_search(self, conversation: Conversation, answers: Sequence[Answer]) -> bool:
         """Whether passages have to be found first. Passages of the message that are stored are used."""
@@ -62,7 +67,7 @@ class Grounding:
         if self._source is None:
             return
         message = answers[0].asked[-1]
-        model = self._client.snapshot().model
+        model = self._client_of(answers[0]).snapshot().model
         finding = self._source.find(
             _sources(conversation, answers[0].asked),
             message.text,
@@ -123,7 +128,7 @@ class Grounding:
             found,
             answer.asked[-1].text,
             earlier=_earlier(answer),
-            model=self._client.snapshot().model,
+            model=self._client_of(answer).snapshot().model,
         )
 
 

@@ -8,6 +8,9 @@ from engine.api.errors import EngineUnavailable, ModelNotFound
 from engine.api.snapshot import EngineState
 from engine.clients.http_client import HttpClient
 from engine.clients.remote_model_set import RemoteModelSet
+from engine.clients.several_models_client import SeveralModelsClient, as_client
+from engine.conversations.session import TreeSession
+from engine.conversations.storage.store import Store
 from tests.fakes.toy_models import ToyModels
 from tests.server.byte_engine import wait_until
 from tests.server.client_contract import ask, drain_all
@@ -75,6 +78,17 @@ def test_a_model_that_is_not_loaded_is_loaded_when_it_is_awaited(tmp_path, remot
         drain_all(client, client.submit(ask(max_tokens=2)))
 
 
+def test_a_model_that_the_server_has_not_opened_is_unloaded_and_not_failed(toys, remote):
+    with Served(toys, "first", max_loaded=2, any_installed=True) as served:
+        served.wait_loaded("first")
+        models = remote(served)
+        models.models()
+        client = models.client("second")
+        wait_until(lambda: client.snapshot().state is not EngineState.LOADING)
+        assert client.snapshot().state is EngineState.UNLOADED
+        assert client.snapshot().on_demand == "second"
+
+
 def test_a_load_that_fails_says_why(toys, remote):
     with Served(toys, "first", max_loaded=2, any_installed=True) as served:
         served.wait_loaded("first")
@@ -108,3 +122,30 @@ def test_models_are_unloaded_and_loaded_again_by_name(toys, remote):
         wait_until(lambda: toys.loads.count("second") == 3)
         with pytest.raises(ModelNotFound):
             models.load("nowhere")
+
+
+def test_nothing_waits_for_a_server_that_is_away():
+    models = RemoteModelSet("http://127.0.0.1:9", api_key=None, names=("first", "second"))
+    try:
+        wait_until(lambda: models.client("second").snapshot().state is EngineState.FAILED)
+        assert not models.awaits("second")
+        assert models.client("second").snapshot().last_error
+    finally:
+        models.close()
+
+
+def test_a_message_to_one_of_several_models_is_refused_while_the_server_is_away(tmp_path):
+    models = RemoteModelSet("http://127.0.0.1:9", api_key=None, names=("first", "second"))
+    store = Store.open(tmp_path / "conversations.db")
+    client = SeveralModelsClient(models)
+    session = TreeSession(store, as_client(client), models=models, background=True)
+    client.follow(lambda: session.model.current)
+    try:
+        wait_until(lambda: client.snapshot().state is EngineState.FAILED)
+        with pytest.raises(EngineUnavailable, match="Trying again"):
+            session.messages.send("hello")
+        assert session.path() == []
+    finally:
+        session.close()
+        models.close()
+        store.close()

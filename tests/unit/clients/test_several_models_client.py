@@ -42,17 +42,11 @@ def test_it_asks_the_model_that_is_followed(followed):
     assert followed.client.tokenizer_fingerprint() == "tokens of small"
 
 
-def test_a_request_stays_with_its_model(followed, models):
-    request_id = followed.client.submit(ask())
+def test_a_request_is_submitted_to_the_model_that_is_followed(followed, models):
     followed.name = "small"
-    models.clients["big"].finish()
-    batch = followed.client.drain(request_id)
-    assert (batch.text, str(batch.finish_reason)) == ("an answer", "stop")
-    other = followed.client.submit(ask())
-    followed.name = "big"
-    followed.client.cancel(other)
-    assert models.clients["small"].cancelled == [other]
-    assert models.clients["big"].cancelled == []
+    followed.client.submit(ask())
+    assert models.clients["big"].requests == []
+    assert len(models.clients["small"].requests) == 1
 
 
 def test_a_pin_ends_where_it_was_made(followed, models):

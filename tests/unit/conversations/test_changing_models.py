@@ -1,17 +1,21 @@
 """Models that are unloaded, loaded anew or chosen while an answer with tools is under way."""
 
 import threading
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
 
+from engine.api.tools import CallResult, CallState, ToolCall, ToolRound
 from engine.clients.served_model_set import ServedModelSet
 from engine.clients.several_models_client import SeveralModelsClient, as_client
 from engine.conversations import submission
 from engine.conversations.session import TreeSession
+from tests.fakes.fake_passages import FakePassages
+from tests.fakes.toy_model_set import NamedClient, ToyModelSet
 from tests.fakes.toy_models import ToyModels
 from tests.server.byte_engine import wait_until
-from tests.unit.conversations.test_tool_answers import MEASURED, Tools
+from tests.unit.conversations.test_tool_answers import CALL, MEASURED, Tools
 
 
 @pytest.fixture
@@ -73,3 +77,51 @@ def test_a_model_that_is_changed_while_an_answer_decides_decides_and_answers(
         assert toys.loads.count("second") == 2
     finally:
         models.close()
+
+
+def test_results_are_answered_by_the_model_that_asked_for_them(store, tools):
+    made = Future()
+    tools.act = lambda calls: made
+    big, small = NamedClient("big", CALL, "Seven."), NamedClient("small", "Eight.")
+    session = open_session(store, ToyModelSet(big, small), tools)
+    session.messages.send("How many lines?")
+    session.pump()
+    big.finish()
+    session.pump()
+    session.model.choose("small")
+    made.set_result(ToolRound([CallResult(ToolCall("c", "read", "{}"), "7", CallState.OK)], True))
+    for _ in range(3):
+        session.pump()
+    assert small.requests == []
+    assert session.model.current == "small"
+    big.finish()
+    session.pump()
+    assert session.path()[-1].text == "Seven."
+    assert session.model.current == "small"
+    session.messages.send("And now?")
+    session.pump()
+    small.finish()
+    session.pump()
+    assert (session.path()[-1].text, session.path()[-1].model) == ("Eight.", "small")
+
+
+def test_citations_are_checked_for_the_model_that_answers(store, monkeypatch):
+    big, small = NamedClient("big"), NamedClient("small")
+    models, source = ToyModelSet(big, small), FakePassages()
+    checked = []
+    begin_check = source.begin_check
+
+    def begin(found, question, *, earlier, model):
+        checked.append(model.name)
+        return begin_check(found, question, earlier=earlier, model=model)
+
+    monkeypatch.setattr(source, "begin_check", begin)
+    client = SeveralModelsClient(models)
+    session = TreeSession(store, as_client(client), models=models, passages=source)
+    client.follow(lambda: session.model.current)
+    session.sources.attach("docs")
+    session.messages.send("where?")
+    source.searches[0].finish("Here.")
+    session.pump()
+    session.branches.expand(2, model="small")
+    assert checked == ["big", "small", "small"]
