@@ -84,7 +84,9 @@ def service(running):
 
 
 def until(condition):
+    deadline = time.monotonic() + 60
     while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
         time.sleep(0.01)
 
 
@@ -108,10 +110,11 @@ def test_a_tool_is_offered_called_and_reported(service):
     (result,) = made.results
     assert (result.call, result.text, result.state) == (calls[0], "HI", CallState.OK)
     assert made.may_call
-    until(lambda: len(events) == 2)
-    assert [event.type.value for event in events] == ["call_started", "call_finished"]
-    assert events[1].call == "c1"
-    assert events[1].data["result"] == "HI"
+    until(lambda: len(events) == 3)
+    kinds = [event.type.value for event in events]
+    assert kinds == ["call_started", "call_permitted", "call_finished"]
+    assert events[2].call == "c1"
+    assert events[2].data["result"] == "HI"
     session.close()
 
 

@@ -165,7 +165,9 @@ def server(opened):
 
 
 def until(condition):
+    deadline = time.monotonic() + 60
     while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
         time.sleep(0.01)
 
 
