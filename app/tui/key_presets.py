@@ -7,6 +7,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "standard": {},
     "vim": {
         "prompt": "i,a,o",
+        "regen.model": "ctrl+y",
         "approve.next": "exclamation_mark",
         "chat.delete": "d,delete",
         "scroll.up": "pageup,ctrl+u",

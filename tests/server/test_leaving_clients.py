@@ -136,10 +136,15 @@ class Pace:
         return True
 
 
+def engine_threads():
+    return {one for one in threading.enumerate() if one.name == "pravaha-engine"}
+
+
 @pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.soak)])
 def test_models_are_loaded_and_unloaded_while_their_clients_leave(tmp_path, count):
     """One of two models fits at a time; requests name either, and some say how long it is to stay."""
     names = ("first", "second")
+    before = engine_threads()  # of other tests
     toys = ToyModels(
         tmp_path,
         gates={name: Pace(0.004) for name in names},
@@ -178,7 +183,7 @@ def test_models_are_loaded_and_unloaded_while_their_clients_leave(tmp_path, coun
             wait_until(lambda: not models._retiring)
             assert not server.context.drain.active
             assert len(models.started()) <= 1
-            running = [one for one in threading.enumerate() if one.name == "pravaha-engine"]
+            running = engine_threads() - before
             assert len(running) <= len(names)  # an engine stays, without its model
             with httpx.Client(base_url=server.url, timeout=60) as http:
                 for name in names:

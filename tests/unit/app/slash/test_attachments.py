@@ -12,6 +12,7 @@ from app.slash.attachments import (
     with_texts_of,
 )
 from engine.api.errors import InvalidRequest
+from engine.retrieval.parsing.attached_text import attached_text
 from engine.retrieval.parsing.document_reader import FileText
 
 
@@ -142,6 +143,4 @@ def attach_files_of(text, file):
     """The message with one file, though none is on the disk."""
     before = sent("@a.md", ("a.md", "x"))
     assert split_attached(before)[1]
-    from app.slash.attachments import _block
-
-    return f"{text}\n\n{_block(file)}"
+    return f"{text}\n\n{attached_text(file)}"
