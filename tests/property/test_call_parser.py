@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.text.chat_template import ChatTemplate
@@ -53,6 +53,13 @@ JSON = st.recursive(
 ARGUMENTS = st.dictionaries(st.text(max_size=6), JSON, max_size=4)
 
 
+NAMED_TWICE = (
+    '{"tool_call": {"name": {"name": "get_weather", "arguments": {"city": "Paris"}}}'
+    '"name": "get_weather"'
+)
+"""An object with a call in it, and with a name of its own after it."""
+
+
 @st.composite
 def cut_answers(draw):
     """An answer and the pieces in which it arrives."""
@@ -69,6 +76,7 @@ def calls_of(found):
 @pytest.mark.parametrize("name", sorted(FORMS))
 @settings(max_examples=80, deadline=None)
 @given(cut_answers())
+@example((NAMED_TWICE, [NAMED_TWICE]))
 def test_any_division_of_any_answer_gives_the_same_parts(name, given_answer):
     text, pieces = given_answer
     form = FORMS[name]

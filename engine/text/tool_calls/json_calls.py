@@ -111,11 +111,11 @@ def _read_member(chars: Characters, sink: CallSink, call: "_JsonCall", key: str)
     elif (key in _NESTED or key in _NAMES) and character == "{":
         yield from chars.read()
         yield from _read_object(chars, sink, inside=True)
-        call.has_arguments = True
+        call.hold_calls()
     elif key in _NESTED and character == "[":
         yield from chars.read()
         yield from _read_array(chars, sink)
-        call.has_arguments = True
+        call.hold_calls()
     elif key in _OTHERS or call.has_begun:
         yield from write_value(chars, discard)
     else:
@@ -177,11 +177,12 @@ class _JsonCall:
     Attributes:
         has_arguments: whether they have begun.
         has_begun: whether the sink has the call.
+        holds_calls: whether there are calls in it, so that it is none itself.
         extra_braces: closing braces of the arguments beyond those that belong there.
     """
 
     def __init__(self, sink: CallSink) -> None:
-        self.has_arguments = self.has_begun = False
+        self.has_arguments = self.has_begun = self.holds_calls = False
         self.extra_braces = 0
         self._sink = sink
         self._name: str | None = None
@@ -193,13 +194,17 @@ class _JsonCall:
         Raises:
             Unreadable: there is no such tool.
         """
-        if self._name is not None:
+        if self._name is not None or self.holds_calls:
             return
         if name not in self._sink.tools:
             raise Unreadable
         self._name = name
         if self.has_arguments:
             self._begin(name)
+
+    def hold_calls(self) -> None:
+        """There are calls in the object."""
+        self.has_arguments = self.holds_calls = True
 
     def begin_arguments(self) -> None:
         """The arguments begin."""
@@ -216,7 +221,7 @@ class _JsonCall:
 
     def finish(self) -> None:
         """The object is complete; one without arguments is a call without any."""
-        if self._name is not None and not self.has_begun:
+        if self._name is not None and not self.has_begun and not self.holds_calls:
             self.begin_arguments()
             self.write("{}")
         if self.has_begun:
