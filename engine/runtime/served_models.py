@@ -131,28 +131,15 @@ class ServedModels:
         cls,
         engine: AsyncPravahaEngine,
         *,
-        aliases: Mapping[str, str] | None = None,
-        keep_alive_s: float = FOR_EVER,
         may_unload: bool = True,
-        clock: Callable[[], float] = time.monotonic,
     ) -> "ServedModels":
         """The one model of an engine that others start and shut down, and whose model they may change.
 
         Args:
             engine: the engine.
-            aliases: further names of its model, each with the name that it stands for.
-            keep_alive_s: as in `__init__`.
             may_unload: whether the model may be unloaded for being idle: not where a person works with it.
-            clock: monotonic seconds.
         """
-        models = cls(
-            [engine.config],
-            lambda config, free: engine,
-            aliases=aliases,
-            keep_alive_s=keep_alive_s,
-            total_memory=0,
-            clock=clock,
-        )
+        models = cls([engine.config], lambda config, free: engine, total_memory=0)
         models._may_unload = may_unload
         return models
 
