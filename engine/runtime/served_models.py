@@ -238,7 +238,7 @@ class ServedModels:
         """
         with self._changed:
             model = self.find(name) or self.primary
-            engines = [one.engine for one in self._models.values()] + self._retiring
+            engines = self._engines()
         if name is not None:
             engines = [one for one in engines if one.config.name == model.name]
         return next((one for one in engines if one.is_live(request_id)), model.engine)
@@ -405,7 +405,7 @@ class ServedModels:
         """Shut all engines down and end pending changes. Idempotent."""
         with self._changed:
             self._closed = True
-            engines = [one.engine for one in self._models.values()] + self._retiring
+            engines = self._engines()
             self._changed.notify_all()
             thread = self._thread
         for engine in engines:
@@ -446,6 +446,13 @@ class ServedModels:
             config = replace(config, memory_bytes=share)
         return ServedModel(self._make_engine(config, self._find_free), self._keep_alive_s)
 
+    def _engines(self) -> list[AsyncPravahaEngine]:
+        """The engines of all models, and those that a reload loads or replaces."""
+        return [one.engine for one in self._models.values()] + self._retiring
+
+    def _others(self, model: ServedModel) -> list[ServedModel]:
+        return [one for one in self._models.values() if one is not model]
+
     def _lease(self, model: ServedModel, engine: AsyncPravahaEngine | None) -> ModelLease:
         lease = ModelLease(model, engine)
         model.leases.add(lease)
@@ -455,10 +462,8 @@ class ServedModels:
         return model.unloaded_idle or not self.is_single
 
     def _check_unchanging(self, model: ServedModel) -> None:
-        current = self._current
-        if model.change is not None or (current is not None and current.model is model):
-            raise EngineUnavailable(f"The model {model.name} is being changed already.")
-        if any(one.model is model for one in self._changes):
+        changing = [one.model for one in (self._current, *self._changes) if one is not None]
+        if model.change is not None or model in changing:
             raise EngineUnavailable(f"The model {model.name} is being changed already.")
 
     def _enqueue(self, change: ModelChanging, *, blocks: bool = True) -> ModelChanging:
@@ -612,7 +617,7 @@ class ServedModels:
         """
         while True:
             with self._changed:
-                others = [one for one in self._models.values() if one is not change.model]
+                others = self._others(change.model)
             if sum(one.is_loaded for one in others) < self.max_loaded:
                 return
             self._free_one(change)
@@ -629,7 +634,7 @@ class ServedModels:
             EngineUnavailable: as `_free_one`.
         """
         with self._changed:
-            others = [one for one in self._models.values() if one is not change.model]
+            others = self._others(change.model)
             if not change.for_requests:
                 idle = self._idle()
                 others = [one for one in others if one in idle]
@@ -777,7 +782,7 @@ class ServedModels:
         if self.is_single or free is None or self._total is None or is_on_gpu(model, config):
             return free
         with self._changed:
-            engines = [one.engine for one in self._models.values()] + self._retiring
+            engines = self._engines()
         return min(free, max(0, self._total - sum(one.memory_bytes for one in engines)))
 
     def _check_shares(self, names: Sequence[str]) -> None:
