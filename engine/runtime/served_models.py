@@ -115,7 +115,7 @@ class ServedModels:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._total = _memory_now() if total_memory is None else total_memory
-        self._check_shares([config.name for config in configs])
+        self._check_shares()
         self._models: dict[str, ServedModel] = {}
         for config in configs:
             if config.name in self._models:
@@ -785,7 +785,7 @@ class ServedModels:
             engines = self._engines()
         return min(free, max(0, self._total - sum(one.memory_bytes for one in engines)))
 
-    def _check_shares(self, names: Sequence[str]) -> None:
+    def _check_shares(self) -> None:
         """Raises ModelError: the shares of models that may be loaded together are more than there is."""
         largest = sorted(self._shares.items(), key=lambda one: -one[1])[: self.max_loaded]
         wanted = sum(share for _, share in largest)
