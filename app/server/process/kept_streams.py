@@ -12,20 +12,17 @@ Invariants:
   the server knowing it.
 * A stream without a reader is closed after `resume_s` seconds, or when the server's drain expires.
 
-Cost: a task for each event, and the events themselves, at most `KEPT_BYTES` of the newest for each stream.
+Cost: a task for each event, and the events themselves, as many as `KeptEvents` keeps for each stream.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, suppress
 
 from app.server.process.drain import Drain
+from app.server.process.kept_events import KeptEvents
 from app.server.wire.errors import ApiError, bad_request, from_engine
 from app.server.wire.sse import error_event, numbered
-
-KEPT_BYTES = 8 * 1024 * 1024
-"""More than the socket buffers of a connection hold: what a client may have missed."""
 
 
 class KeptStream:
@@ -40,9 +37,7 @@ class KeptStream:
         """`resources` are closed with the stream, or when the events are exhausted."""
         self._events = events
         self._resources = resources
-        self._kept: deque[bytes] = deque()
-        self._kept_bytes = 0
-        self._count = 0  # events so far, dropped ones included
+        self._kept = KeptEvents()
         self._step: asyncio.Task[bytes | None] | None = None
         self._failed = False
         self.ended = False
@@ -54,15 +49,13 @@ class KeptStream:
         Raises:
             ApiError: 400 or 410.
         """
-        if after > self._count:
+        count = self._kept.count
+        if after > count:
             raise bad_request(
-                f"The stream has {self._count} events so far; there is none with the id {after}.",
+                f"The stream has {count} events so far; there is none with the id {after}.",
                 param="last-event-id",
             )
-        if after < self._count - len(self._kept):
-            raise ApiError(
-                410, "The events after this one are no longer kept.", code="events_dropped"
-            )
+        self._kept.check(after)
 
     def next_turn(self) -> asyncio.Future[None]:
         """End the present reader; the turn of the next one."""
@@ -74,8 +67,8 @@ class KeptStream:
         """The events after number `after`, past and future; ends early for the next reader."""
         number = after
         while not turn.done():
-            if number < self._count:
-                yield numbered(number + 1, self._kept[number - self._count])
+            if number < self._kept.count:
+                yield numbered(number + 1, self._kept[number])
                 number += 1
             elif self.ended:
                 return
@@ -107,7 +100,7 @@ class KeptStream:
         self._step = None
         event = step.result()
         if event is not None:
-            self._keep(event)
+            self._kept.add(event)
             if not self._failed:
                 return
         self.ended = True
@@ -120,13 +113,6 @@ class KeptStream:
         except Exception as error:
             self._failed = True
             return error_event(from_engine(error))
-
-    def _keep(self, event: bytes) -> None:
-        self._kept.append(event)
-        self._kept_bytes += len(event)
-        self._count += 1
-        while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
-            self._kept_bytes -= len(self._kept.popleft())
 
 
 class KeptStreams:

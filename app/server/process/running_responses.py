@@ -6,24 +6,23 @@ Invariants:
 
 * A background response has one task, which alone advances its events; it ends by itself, by `cancel`, or when
   the server's drain expires. Events that fail end it, too: no reader is left without a last event.
-* The events of a response are kept while it runs, and those of the last `KEPT_RESPONSES` that ended, at most
-  `KEPT_BYTES` of the newest of each.
+* The events of a response are kept while it runs, and those of the last `KEPT_RESPONSES` that ended, of each
+  as many as `KeptEvents` keeps.
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, Protocol
 
 from app.server.process.drain import Drain, shutting_down_error
+from app.server.process.kept_events import KeptEvents
 from app.server.wire.errors import ApiError, bad_request, from_engine
 
 log = logging.getLogger(__name__)
 
 KEPT_RESPONSES = 64
-KEPT_BYTES = 8 * 1024 * 1024
 
 
 class BackgroundAnswer(Protocol):
@@ -74,9 +73,7 @@ class RunningResponse:
         self._resources = resources
         self._drain = drain
         self._keep = keep
-        self._kept: deque[bytes] = deque()
-        self._kept_bytes = 0
-        self._count = 0  # of events so far, those that are not kept included
+        self._kept = KeptEvents()
         self._ended = False
         self._changed = asyncio.Event()
         self._cancelled = False
@@ -105,25 +102,22 @@ class RunningResponse:
         Raises:
             ApiError: 400 or 410.
         """
-        if after >= self._count:
+        count = self._kept.count
+        if after >= count:
             raise bad_request(
-                f"The stream has no event {after} yet; its last one is {self._count - 1}.",
+                f"The stream has no event {after} yet; its last one is {count - 1}.",
                 param="starting_after",
             )
-        if after + 1 < self._count - len(self._kept):
-            raise ApiError(
-                410, "The events after this one are no longer kept.", code="events_dropped"
-            )
+        self._kept.check(after + 1)
 
     async def read(self, after: int = -1) -> AsyncGenerator[bytes, None]:
         """The events after number `after`, past and future."""
         number = after + 1
         while True:
-            while number < self._count:
-                first = self._count - len(self._kept)
-                if number < first:
+            while number < self._kept.count:
+                if number < self._kept.first:
                     raise ApiError(410, "The reader is too slow.", code="events_dropped")
-                yield self._kept[number - first]
+                yield self._kept[number]
                 number += 1
             if self._ended:
                 return
@@ -162,11 +156,7 @@ class RunningResponse:
                 self._add(event)
 
     def _add(self, event: bytes) -> None:
-        self._kept.append(event)
-        self._kept_bytes += len(event)
-        self._count += 1
-        while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
-            self._kept_bytes -= len(self._kept.popleft())
+        self._kept.add(event)
         self._tell()
 
     def _tell(self) -> None:
