@@ -6,14 +6,14 @@ head of the answer until there is something to say; the head is then sent here, 
 to be one JSON object becomes the only event.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from starlette.datastructures import Headers
 from starlette.types import Message, Send
 
+from app.server.mcp.silence import silence_broken
 from app.server.wire.sse import COMMENT
 
 _EVENTS = "text/event-stream"
@@ -76,25 +76,17 @@ class KeptAlive:
             event = b"event: message\ndata: " + self._object + b"\n\n"
             await self._send({"type": "http.response.body", "body": event, "more_body": False})
 
-    @asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
+    def beating(self) -> AbstractAsyncContextManager[None]:
         """Within the block, silence is broken."""
-        beat = asyncio.create_task(self._beat())
-        try:
-            yield
-        finally:
-            beat.cancel()
-            with suppress(asyncio.CancelledError):
-                await beat
+        return silence_broken(self._interval_s, self._silence, self._beat)
+
+    def _silence(self) -> float:
+        return self._clock() - self._sent_at
 
     async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(max(0.0, self._sent_at + self._interval_s - self._clock()))
-            if self._clock() - self._sent_at < self._interval_s:
-                continue
-            self._sent_at = self._clock()
-            if self._may_begin:
-                self._may_begin, self._begun_here, self._has_comments = False, True, True
-                await self._send(_HEAD)
-            if self._has_comments:
-                await self._send({"type": "http.response.body", "body": COMMENT, "more_body": True})
+        self._sent_at = self._clock()
+        if self._may_begin:
+            self._may_begin, self._begun_here, self._has_comments = False, True, True
+            await self._send(_HEAD)
+        if self._has_comments:
+            await self._send({"type": "http.response.body", "body": COMMENT, "more_body": True})

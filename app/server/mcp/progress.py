@@ -4,10 +4,11 @@ The protocol wants numbers that increase with each notification. Between two who
 nothing new says that it is alive with fractions, so that a caller's timeout starts anew.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+
+from app.server.mcp.silence import silence_broken
 
 INTERVAL_S = 0.5
 """Least time between two notifications."""
@@ -46,33 +47,21 @@ class Progress:
             total: the largest that it can become, if that is known.
             message: what happens now, in a few words.
         """
-        if done <= self._done or (self._sent >= 0 and self._silence < INTERVAL_S):
+        if done <= self._done or (self._sent >= 0 and self._silence() < INTERVAL_S):
             return
         self._done, self._beats = done, 0
         await self._notify(float(done), total, message)
 
-    @asynccontextmanager
-    async def kept_alive(self) -> AsyncIterator[None]:
+    def kept_alive(self) -> AbstractAsyncContextManager[None]:
         """Within the block, silence is broken every few seconds."""
-        beating = asyncio.create_task(self._beat())
-        try:
-            yield
-        finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
+        return silence_broken(self._alive_s, self._silence, self._beat)
 
     async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(max(0.0, self._alive_s - self._silence))
-            if self._silence < self._alive_s:
-                continue
-            self._beats += 1
-            fraction = self._beats / (self._beats + 1)
-            waited = self._clock() - self._begun
-            await self._notify(self._done + fraction, None, f"at work for {waited:.0f} s")
+        self._beats += 1
+        fraction = self._beats / (self._beats + 1)
+        waited = self._clock() - self._begun
+        await self._notify(self._done + fraction, None, f"at work for {waited:.0f} s")
 
-    @property
     def _silence(self) -> float:
         """Seconds since the last notification."""
         return self._clock() - self._sent_at
