@@ -20,7 +20,7 @@ AGENTS = "pravaha://agents"
 COLLECTIONS = "pravaha://collections"
 CONVERSATIONS = "pravaha://conversations"
 
-_ONE = re.compile(r"(pravaha://(?:collections|conversations))/(.+)")
+_ONE = re.compile(rf"({COLLECTIONS}|{CONVERSATIONS})/(.+)")
 _MAX_LISTED = 50
 """Conversations that are listed one by one; the others are in `pravaha://conversations`."""
 
@@ -123,21 +123,23 @@ async def read_resource(uri: str, api: ApiClient, user: UserData | None) -> tupl
         if found is None:
             raise NoSuchResource
         return _json(found), JSON
-    match uri:
-        case "pravaha://models":
-            return _json(await api.get("/v1/models")), JSON
-        case "pravaha://agents":
-            return _json(await api.get("/v1/agents")), JSON
-        case "pravaha://collections":
-            known = await known_collections(api, user)
-            fields = [
-                {"id": c.id, "name": c.name, "documents": c.documents, "uri": _uri(c.id)}
-                for c in known
-            ]
-            return _json({"collections": fields}), JSON
-        case "pravaha://conversations":
-            return _json(await _conversations(user)), JSON
+    if uri == MODELS:
+        return _json(await api.get("/v1/models")), JSON
+    if uri == AGENTS:
+        return _json(await api.get("/v1/agents")), JSON
+    if uri == COLLECTIONS:
+        return _json(await _collections(api, user)), JSON
+    if uri == CONVERSATIONS:
+        return _json(await _conversations(user)), JSON
     raise NoSuchResource
+
+
+async def _collections(api: ApiClient, user: UserData | None) -> Mapping[str, Any]:
+    fields = [
+        {"id": one.id, "name": one.name, "documents": one.documents, "uri": _uri(one.id)}
+        for one in await known_collections(api, user)
+    ]
+    return {"collections": fields}
 
 
 async def _conversations(user: UserData | None) -> Mapping[str, Any]:
