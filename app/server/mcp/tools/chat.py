@@ -11,7 +11,7 @@ from app.server.mcp.tools.generated import (
     SamplingArguments,
     read_generated,
 )
-from app.server.mcp.tools.served_models import generating_model
+from app.server.mcp.tools.served_models import ModelName, generating_model
 
 DEFAULT_MAX_TOKENS = 1024
 
@@ -41,9 +41,7 @@ class ChatArguments(SamplingArguments):
     max_tokens: Annotated[
         int, Field(ge=1, lt=2**31, description="The most tokens of the answer.")
     ] = DEFAULT_MAX_TOKENS
-    model: Annotated[str | None, Field(description="Which model; the first one if left out.")] = (
-        None
-    )
+    model: ModelName = None
 
     def body(self, model: str) -> dict[str, Any]:
         """The request to the API."""

@@ -11,7 +11,7 @@ from app.server.mcp.tools.generated import (
     SamplingArguments,
     read_generated,
 )
-from app.server.mcp.tools.served_models import generating_model
+from app.server.mcp.tools.served_models import ModelName, generating_model
 
 DEFAULT_MAX_TOKENS = 256
 
@@ -27,9 +27,7 @@ class CompleteArguments(SamplingArguments):
     max_tokens: Annotated[
         int, Field(ge=1, lt=2**31, description="The most tokens of the continuation.")
     ] = DEFAULT_MAX_TOKENS
-    model: Annotated[str | None, Field(description="Which model; the first one if left out.")] = (
-        None
-    )
+    model: ModelName = None
 
 
 async def complete(call: ToolCall, given: CompleteArguments) -> GeneratedText:

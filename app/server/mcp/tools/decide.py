@@ -15,7 +15,7 @@ from agents.model.decisions import PREFIX, combine, letter_texts, letters, order
 from agents.model.question import MAX_OPTIONS, Decision, Question
 from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import Arguments, Output, Tool, ToolCall, ToolError
-from app.server.mcp.tools.served_models import generating_model
+from app.server.mcp.tools.served_models import ModelName, generating_model
 
 _YES, _NO = "yes", "no"
 _SUBJECT = "{subject}"
@@ -37,9 +37,7 @@ class DecideArguments(Arguments):
     ] = None
     low: Annotated[int, Field(description="For a score: the lowest.")] = 1
     high: Annotated[int, Field(description="For a score: the highest.")] = 5
-    model: Annotated[str | None, Field(description="Which model; the first one if left out.")] = (
-        None
-    )
+    model: ModelName = None
 
     def answers(self) -> tuple[str, ...]:
         """The options that the model chooses from.

@@ -1,10 +1,15 @@
 """Which model answers a call that names none."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import ToolError
 from engine.api.snapshot import EngineState
+
+ModelName = Annotated[str | None, Field(description="Which model; the first one if left out.")]
+"""The argument of a tool that names its model."""
 
 
 async def generating_model(api: ApiClient, name: str | None) -> str:
