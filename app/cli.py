@@ -180,7 +180,7 @@ def _serve(flags: dict[str, Any]) -> int:
         models,
         host=settings.host,
         port=settings.port,
-        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        api_key=settings.plain_api_key,
         allowed_hosts=settings.allowed_hosts,
         cors_origins=settings.cors_origin,
         strict_fields=settings.strict_fields,

@@ -43,8 +43,8 @@ def serve_stdio(settings: "Settings") -> int:
         user = UserData(settings)
         stack.callback(user.close)
         if settings.attach is not None:
-            key = settings.api_key.get_secret_value() if settings.api_key else None
-            return asyncio.run(_serve(remote_client(settings.attach, key), user, stack.close))
+            remote = remote_client(settings.attach, settings.plain_api_key)
+            return asyncio.run(_serve(remote, user, stack.close))
         opening = _OpeningApp(settings)
         stack.callback(opening.close)
         return asyncio.run(_serve(in_process_client(opening), user, stack.close))

@@ -170,12 +170,11 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
         session_tools = chat_tools if recording is None else None
         engine_server = None
         if opened.engine is not None:
-            key = settings.api_key.get_secret_value() if settings.api_key else None
             root = settings.agents_root
             engine_server = BackgroundServer(
                 opened.served or opened.engine,
                 port=settings.port,
-                api_key=key,
+                api_key=settings.plain_api_key,
                 cors_origins=settings.cors_origin,
                 tool_call_form=settings.tool_call_form,
                 tool_decision=settings.tool_decision,

@@ -113,7 +113,7 @@ def tab_environment(flags: Mapping[str, Any], *, url: str, api_key: str | None) 
 def _engine(settings: "Settings") -> Iterator[tuple[str, str | None]]:
     """URL and key of the engine's server: a given one, or one in this process with a key of its own."""
     if settings.attach is not None:
-        yield settings.attach, settings.api_key.get_secret_value() if settings.api_key else None
+        yield settings.attach, settings.plain_api_key
         return
     from app.commands.fetch_bar import fetch_bar
     from app.runtime.opening import embedder, engine_config

@@ -160,8 +160,7 @@ def open_run_service(
     if engine is None:
         from agents.service.http_service import HttpRunService
 
-        key = settings.api_key.get_secret_value() if settings.api_key else None
-        return HttpRunService(settings.attach or "", api_key=key)
+        return HttpRunService(settings.attach or "", api_key=settings.plain_api_key)
     from agents.service.local_service import LocalRunService
 
     return LocalRunService(

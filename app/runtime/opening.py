@@ -207,7 +207,7 @@ def _open_several(
     if settings.attach is not None:
         from engine.clients.remote_model_set import RemoteModelSet
 
-        key = settings.api_key.get_secret_value() if settings.api_key else None
+        key = settings.plain_api_key
         names = _served_names(settings.attach, key)
         if len(names) < 2:
             yield None
@@ -276,8 +276,7 @@ def open_client(
     if settings.attach is not None:
         from engine.clients.http_client import HttpClient
 
-        key = settings.api_key.get_secret_value() if settings.api_key else None
-        remote = HttpClient(settings.attach, api_key=key)
+        remote = HttpClient(settings.attach, api_key=settings.plain_api_key)
         try:
             yield OpenClient(remote, bos=remote.bos_id, start=lambda: None)
         finally:

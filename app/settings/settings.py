@@ -151,6 +151,11 @@ class Settings(Options, BaseSettings):
         return value
 
     @property
+    def plain_api_key(self) -> str | None:
+        """The API key as it is sent; None without one."""
+        return self.api_key.get_secret_value() if self.api_key else None
+
+    @property
     def conversations(self) -> Path:
         """The conversation database."""
         return self.data_dir / "conversations.db"

@@ -80,9 +80,15 @@ def test_a_key_is_never_shown(folders):
     settings = load(folders, api_key="s3cret")
     assert "s3cret" not in repr(settings)
     assert settings.api_key.get_secret_value() == "s3cret"
+    assert settings.plain_api_key == "s3cret"
     with pytest.raises(ConfigurationError) as caught:
         load(folders, here="api_key = ['s3cret']")
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sources", [{}, {"api_key": ""}])
+def test_without_a_key_none_is_sent(folders, sources):
+    assert load(folders, **sources).plain_api_key is None
 
 
 def test_lists_are_written_with_commas_or_as_lists(folders):
