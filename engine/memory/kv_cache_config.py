@@ -93,11 +93,11 @@ def size_pool(
             known.
     """
     loaded = plan.weight_bytes + plan.work_bytes
-    if limit is not None and loaded + max(requested_bytes or 0, plan.block_bytes) > limit:
-        pool = max(requested_bytes or 0, plan.block_bytes)
+    least = max(requested_bytes or 0, plan.block_bytes)
+    if limit is not None and loaded + least > limit:
         raise ModelDoesNotFit(
             f"{model} does not fit in its share of memory: it takes {_mib(loaded)} for weights and work "
-            f"buffers and at least {_mib(pool)} for the KV pool, but its share is {_mib(limit)}: raise "
+            f"buffers and at least {_mib(least)} for the KV pool, but its share is {_mib(limit)}: raise "
             "the share."
         )
     if requested_bytes is not None:
