@@ -58,9 +58,9 @@ def open_served_models(
 
     def name_of(text: str) -> str:
         """The name of a model that is given as with `--model`."""
-        if text in given or any_installed or text == first.name:
-            return given.get(text, text)
-        if text in given.values():
+        if text in given:
+            return given[text]
+        if any_installed or text == first.name or text in given.values():
             return text
         raise ConfigurationError(f"{text} is none of the models that are served.")
 
