@@ -124,9 +124,8 @@ class ModelWaits:
     ) -> bool:
         """Wait for a load, or for its failure, which the next attempt reports; False if nobody waits."""
         finished = asyncio.wrap_future(change.finished)  # never cancelled: the change is not ours
-        finished.add_done_callback(
-            lambda done: done.exception()
-        )  # seen, also if nobody waits any more
+        # Its error counts as seen, also if nobody waits any more.
+        finished.add_done_callback(lambda done: done.exception())
         gone = asyncio.create_task(disconnected(body.receive))
         expired = asyncio.create_task(self._context.drain.wait_expired())
         tasks = (finished, gone, expired)
@@ -218,9 +217,7 @@ class _Answer:
         self._send = send
         self._dropping: ModelChanging | None = None
         self._told: _StreamKind | None = None  # the response began with signs of life
-        self._error: list[bytes] | None = (
-            None  # the body of an error that becomes a part of the stream
-        )
+        self._error: list[bytes] | None = None  # body of an error that is to be part of the stream
 
     def next_attempt(self) -> ModelChanging | None:
         """What the next attempt has to wait for; None if this one was answered."""
