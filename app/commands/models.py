@@ -114,7 +114,7 @@ def show(
         "context_length": opened.spec.context_length,
         "vocab_size": opened.spec.vocab_size,
         "chat_template": opened.tokenizer.has_chat_template,
-        "tool_call_form": form_of_template(opened.tokenizer.tool_template).name,
+        "tool_call_form": form_of_template(template).name,
         "tool_decision": "auto" if is_measured else "model",
         "notes": opened.tokenizer.notes,
         "file_bytes": opened.file_bytes,
