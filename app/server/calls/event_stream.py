@@ -19,6 +19,7 @@ from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
 from app.server.wire.errors import ApiError, from_engine
 from app.server.wire.sse import COMMENT, error_event
+from app.server.wire.stream_headers import STREAM_HEADERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,7 @@ class EventStream(Response):
             form: of what is no part of the answer.
             clock: monotonic seconds.
         """
-        super().__init__(
-            media_type=form.media_type,
-            headers={
-                "cache-control": "no-cache",
-                "x-accel-buffering": "no",  # otherwise nginx buffers the stream
-            },
-        )
+        super().__init__(media_type=form.media_type, headers=STREAM_HEADERS)
         del self.headers["content-length"]
         self._form = form
         self._events = events

@@ -15,16 +15,13 @@ from starlette.types import Message, Send
 
 from app.server.mcp.silence import silence_broken
 from app.server.wire.sse import COMMENT
+from app.server.wire.stream_headers import raw_stream_headers
 
 _EVENTS = "text/event-stream"
 _HEAD: Message = {
     "type": "http.response.start",
     "status": 200,
-    "headers": [
-        (b"content-type", _EVENTS.encode()),
-        (b"cache-control", b"no-cache"),
-        (b"x-accel-buffering", b"no"),
-    ],
+    "headers": raw_stream_headers(_EVENTS),
 }
 
 

@@ -24,6 +24,7 @@ from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
 from app.server.process.request_models import RequestModels, current_request_models
 from app.server.wire.errors import ApiError, error_response
+from app.server.wire.stream_headers import raw_stream_headers
 from engine.api.errors import EngineUnavailable, PravahaError
 from engine.runtime.served_model import ModelChanging
 
@@ -41,15 +42,6 @@ class _StreamKind:
     media_type: str
     sign: Callable[[ModelChanging], bytes]
     error: Callable[[bytes], bytes]
-
-    @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """Those of the response."""
-        return [
-            (b"content-type", self.media_type.encode() + b"; charset=utf-8"),
-            (b"cache-control", b"no-cache"),
-            (b"x-accel-buffering", b"no"),
-        ]
 
 
 def _error_event(body: bytes) -> bytes:
@@ -245,9 +237,8 @@ class _Answer:
         """Send a sign of life, the first one after the head of the response."""
         if self._told is None:
             self._told = stream
-            await self._send(
-                {"type": "http.response.start", "status": 200, "headers": stream.headers}
-            )
+            headers = raw_stream_headers(f"{stream.media_type}; charset=utf-8")
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send_part(stream.sign(change))
 
     async def refuse(self, error: ApiError, scope: Scope, receive: Receive) -> None:
