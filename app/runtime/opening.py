@@ -301,12 +301,9 @@ def open_client(
         config, embedder=embedder(settings), models=ModelStore(settings.models)
     )
     client = InProcessClient(engine)
-    started = False
 
     def start() -> None:
-        nonlocal started
-        if not started:
-            started = True
+        if not engine.started:
             engine.start(without_model=without_model)
 
     try:
