@@ -15,6 +15,7 @@ from typing import Any
 
 import litellm
 from checks import Checks
+from weather_tool import WEATHER
 
 URL = sys.argv[1].rstrip("/")
 FIELDS: dict[str, Any] = {
@@ -25,8 +26,6 @@ FIELDS: dict[str, Any] = {
     "timeout": 600,
 }
 ASK: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
-PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters": PARAMETERS}}
 
 
 def completion() -> None:

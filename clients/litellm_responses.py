@@ -24,8 +24,6 @@ from checks import Checks
 
 URL = sys.argv[1].rstrip("/")
 KEY = os.environ.get("PRAVAHA_API_KEY", "none")
-
-
 MODEL = sys.argv[2] if len(sys.argv) > 2 else served_model(URL)
 TARGET: dict[str, Any] = {"model": f"openai/{MODEL}", "api_base": f"{URL}/v1", "api_key": KEY}
 

@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 
 from agent_task import RUN, WRITE_BY_SHELL, assert_done, call, served_model, task
 from checks import Checks
-from expected_failures import expected
 
 ANSWERS = (
     call("bash", command=WRITE_BY_SHELL),
@@ -31,7 +30,7 @@ TIMEOUT_S = 600
 
 def main(url: str) -> int:
     model = served_model(url)
-    checks = Checks("mini-swe-agent 2.4.6", expected_failures=expected("mini_swe_agent", model))
+    checks = Checks("mini-swe-agent 2.4.6")
     with TemporaryDirectory() as base:
         home, folder, record = Path(base, "home"), Path(base, "work"), Path(base, "record.json")
         home.mkdir()
@@ -45,10 +44,10 @@ def main(url: str) -> int:
         command += [
             "--model",
             f"openai/{model}",
-            "--task",
-            task(model, *ANSWERS),
             "--output",
             record,
+            "--task",
+            task(model, *ANSWERS),
         ]
         command += [part for one in settings for part in ("-c", one)]
         own = {"HOME": str(home), "MSWEA_GLOBAL_CONFIG_DIR": str(home), "MSWEA_CONFIGURED": "true"}

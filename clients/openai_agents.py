@@ -10,9 +10,9 @@ Prints a line for each check; the exit status is 1 if one failed.
 import asyncio
 import os
 import sys
-import traceback
 from collections.abc import Awaitable, Callable
 
+from checks import Checks
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
@@ -111,21 +111,17 @@ CHECKS: list[Callable[[str], Awaitable[None]]] = [
 
 
 async def main() -> int:
-    """Run the checks; the number of those that failed."""
+    """Run the checks; the exit status."""
     set_tracing_disabled(True)
     client = AsyncOpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0, timeout=600)
     set_default_openai_client(client)
     model = sys.argv[2] if len(sys.argv) > 2 else (await client.models.list()).data[0].id
-    failed = 0
-    for check in CHECKS:
-        try:
-            await check(model)
-            print(f"ok      {check.__name__}: {check.__doc__}")
-        except Exception:
-            failed += 1
-            print(f"FAILED  {check.__name__}: {check.__doc__}\n{traceback.format_exc()}")
-    return failed
+    checks = Checks("openai-agents 0.20.0")
+    for one in CHECKS:
+        with checks.check(one.__name__):
+            await one(model)
+    return checks.report()
 
 
 if __name__ == "__main__":
-    sys.exit(1 if asyncio.run(main()) else 0)
+    sys.exit(asyncio.run(main()))

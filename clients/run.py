@@ -140,14 +140,17 @@ def checked(script: Script, url: str, folder: Path, timeout_s: float) -> tuple[s
 
 
 def main() -> int:
+    scripts = [one for path in sorted(HERE.glob("*.py")) if (one := read_script(path))]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="smollm2", help="a model for the server that is started")
     parser.add_argument("--url", help="of a server that runs")
-    parser.add_argument("--only", nargs="*", help="names of scripts, without .py")
+    names = [one.name for one in scripts]
+    parser.add_argument(
+        "--only", nargs="*", choices=names, metavar="NAME", help="names of scripts, without .py"
+    )
     parser.add_argument("--environments", type=Path, default=HERE / ".environments")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each script")
     given = parser.parse_args()
-    scripts = [one for path in sorted(HERE.glob("*.py")) if (one := read_script(path))]
     if given.only:
         scripts = [one for one in scripts if one.name in given.only]
     rows = []

@@ -13,7 +13,7 @@ from typing import Any
 from engine.runtime.served_models import ServedModels
 from tests.server.byte_engine import wait_until
 from tests.server.live import Live
-from tests.server.mcp_requests import ACCEPT, LEGACY, message, modern
+from tests.server.mcp_requests import ACCEPT, LEGACY, OPENING, message, modern
 
 LONGEST_STAY_S = 0.4
 POOLS = ("uvloop_", "asyncio_", "AnyIO", "pravaha-grammar")
@@ -218,10 +218,8 @@ async def mcp_calls(client: LeavingClient) -> None:
 
 async def mcp_sessions(client: LeavingClient) -> None:
     """Half of the sessions are ended, the others are left to their time limit."""
-    about = {"protocolVersion": LEGACY, "capabilities": {}}
-    about["clientInfo"] = {"name": "test", "version": "1"}
     opened = await client.ask(
-        "/mcp", message("initialize", about), headers=dict(ACCEPT), stays=True
+        "/mcp", message("initialize", OPENING), headers=dict(ACCEPT), stays=True
     )
     head = opened.partition(b"\r\n\r\n")[0].decode().lower()
     (session,) = [

@@ -12,6 +12,12 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+OPENING = {
+    "protocolVersion": LEGACY,
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+"""The parameters of `initialize`, which begins a session of 2025-11-25."""
 _ids = count(1)
 
 
@@ -63,14 +69,7 @@ class Session:
         self.http = http
         self.opening = http.post(
             "/mcp",
-            json=message(
-                "initialize",
-                {
-                    "protocolVersion": version,
-                    "capabilities": {},
-                    "clientInfo": {"name": "test", "version": "1"},
-                },
-            ),
+            json=message("initialize", OPENING | {"protocolVersion": version}),
             headers=ACCEPT,
         )
         self.id = self.opening.headers["mcp-session-id"]

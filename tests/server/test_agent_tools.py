@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from concurrent.futures import CancelledError
 
 import httpx
@@ -18,6 +17,7 @@ from agents.service.local_service import LocalRunService
 from agents.tool_loop.values import ToolLoopRequest
 from agents.tools.tool import Effect, Tool, ToolOutput
 from engine.api.tools import CallState, ToolCall
+from tests.server.byte_engine import wait_until
 from tests.server.live import live
 from tests.server.scripted_engine import ScriptedEngine, words
 
@@ -80,14 +80,7 @@ def service(running):
     service = HttpRunService(f"{running.url}/v1/")  # as with --attach, `/v1` may be there
     yield service
     service.close()
-    until(lambda: not running.context.open_tools)
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.01)
+    wait_until(lambda: not running.context.open_tools, seconds=60)
 
 
 def opened(service, *names, mode="ask", events=None):
@@ -110,7 +103,7 @@ def test_a_tool_is_offered_called_and_reported(service):
     (result,) = made.results
     assert (result.call, result.text, result.state) == (calls[0], "HI", CallState.OK)
     assert made.may_call
-    until(lambda: len(events) == 3)
+    wait_until(lambda: len(events) == 3, seconds=60)
     kinds = [event.type.value for event in events]
     assert kinds == ["call_started", "call_permitted", "call_finished"]
     assert events[2].call == "c1"
@@ -130,7 +123,7 @@ def test_a_write_waits_for_the_approval(service):
     session = opened(service, "press")
     session.offered().result(60)
     made = session.act(one_call("press"))
-    until(service.approvals)
+    wait_until(service.approvals, seconds=60)
     (request,) = service.approvals()
     assert (request.agent, request.tool) == ("chat", "press")
     assert service.decide(request.id, "once")
@@ -155,12 +148,12 @@ def test_closing_stops_the_call_that_runs(running, service, tools, way):
     with pytest.raises((CancelledError, AgentError)):
         acting.result(60)
     session.close()
-    until(lambda: not running.context.open_tools)
+    wait_until(lambda: not running.context.open_tools, seconds=60)
 
 
 def test_tools_that_are_closed_at_once_are_closed_on_the_server(running, service):
     opened(service, "echo").close()
-    until(lambda: not running.context.open_tools)
+    wait_until(lambda: not running.context.open_tools, seconds=60)
 
 
 def test_what_cannot_be_used_is_refused_with_the_servers_reason(service):

@@ -1,7 +1,6 @@
 """`POST /v1/decisions`: predicates, choices and scores, in the shape of OpenAI's endpoint."""
 
 import base64
-import json
 import math
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from engine.api.request import FinishReason
 from tests.fakes.image_parser import ImageParser
 from tests.fakes.images import whole_png
 from tests.server.byte_engine import byte_engine, wait_until
-from tests.server.live import live
+from tests.server.live import live, post_and_stay
 from tests.server.scripted_engine import ScriptedEngine, batch
 from tests.server.toy_tokenizer import IM_END, byte_tokenizer
 
@@ -38,7 +37,6 @@ SCORE = {
     "instructions": "How angry is the writer?",
     "levels": [{"label": "calm"}, {"label": "annoyed"}, {"label": "angry"}],
 }
-HEAD = "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 SEEING_TEMPLATE = """
 {%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' }}
@@ -378,9 +376,8 @@ def test_answers_are_those_of_the_questions_asked_alone():
 def test_a_client_that_leaves_ends_its_rows():
     engine = ScriptedEngine(lambda request: [])
     with live(engine, max_choices=4) as server:
-        body = json.dumps({"model": "toy", "input": TEXT, "questions": [PREDICATE] * 40}).encode()
-        with server.connect() as connection:
-            connection.sendall(f"{HEAD}content-length: {len(body)}\r\n\r\n".encode() + body)
+        body = {"model": "toy", "input": TEXT, "questions": [PREDICATE] * 40}
+        with post_and_stay(server.url, "/v1/decisions", body):
             assert engine.submitted.acquire(timeout=60)
         wait_until(lambda: len(engine.aborted) == 4)
         wait_until(lambda: not server.context.drain.active)

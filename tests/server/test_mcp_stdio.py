@@ -16,15 +16,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
-from tests.server.mcp_requests import LEGACY, message, modern
+from tests.server.mcp_requests import LEGACY, OPENING, message, modern
 
 ROOT = Path(__file__).parents[2]
 PRAVAHA = [sys.executable, "-c", "from app.cli import main; main()"]
-OPENING = {
-    "protocolVersion": LEGACY,
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
 PATIENCE_S = 60
 
 

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from tests.retrieval.parsing.samples import pdf
-from tests.server.messages_client import ASK
+from tests.server.messages_client import ASK, of_input
 from tests.server.responses_api import answering, prompt_of
 
 URL = "/v1/messages"
@@ -69,10 +69,7 @@ def test_its_tokens_are_counted(http):
     messages = [{"role": "user", "content": given}]
     body = {"model": "toy", "messages": messages}
     count = http.post(f"{URL}/count_tokens", json=body).json()["input_tokens"]
-    usage = ask(http, given).json()["usage"]
-    assert count == sum(
-        usage[f"{name}input_tokens"] for name in ("", "cache_read_", "cache_creation_")
-    )
+    assert count == of_input(ask(http, given).json()["usage"])
     assert count > 9 * len("Profit fell.")
 
 

@@ -25,7 +25,7 @@ def test_what_the_guardrails_find_is_listed_and_redacted():
         messages = [{"role": "user", "content": [{"type": "text", "text": f"My card is {CARD}."}]}]
         response = client.post("/v1/messages", json=ASK | {"messages": messages})
     assert response.status_code == 200
-    assert "card=" in response.headers["x-pravaha-guardrails"]
+    assert "card=redact" in response.headers["x-pravaha-guardrails"]
 
 
 def test_an_answer_that_is_blocked_ends_as_a_refusal():

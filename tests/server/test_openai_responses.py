@@ -21,6 +21,8 @@ from app.server.wire.responses_schemas import (
     UpdateConversation,
 )
 from engine.api.answer_parts import AnswerReasoning, AnswerText, CallArguments, CallBegun
+from tests.server.byte_engine import byte_engine, is_quiet, wait_until
+from tests.server.live import live
 from tests.server.responses_api import answering
 
 TRANSPORT = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
@@ -96,20 +98,10 @@ class City(BaseModel):
 def test_typed_output_is_parsed(monkeypatch):
     table = {"JSON": [AnswerText('{"name": "Rome"}')]}
     with answering("JSON", table=table, monkeypatch=monkeypatch) as http, client(http) as api:
-        monkeypatch.setattr(http.engine, "build_grammar", _built, raising=False)
         answer = api.responses.parse(model="toy", input="hi", text_format=City)
         assert answer.output_parsed == City(name="Rome")
         with api.responses.stream(model="toy", input="hi", text_format=City) as stream:
             assert stream.get_final_response().output_parsed == City(name="Rome")
-
-
-def _built(grammar):
-    from concurrent.futures import Future
-    from types import SimpleNamespace
-
-    future = Future()
-    future.set_result(SimpleNamespace(not_enforced=()))
-    return future
 
 
 TOOLS = [
@@ -207,8 +199,8 @@ def test_the_lifecycle_of_a_response(api):
 
 def test_a_response_in_the_background(api):
     made = api.responses.create(model="toy", input="hi", background=True)
-    while made.status in ("queued", "in_progress"):
-        made = api.responses.retrieve(made.id)
+    wait_until(lambda: api.responses.retrieve(made.id).status not in ("queued", "in_progress"))
+    made = api.responses.retrieve(made.id)
     assert made.output_text == "Hello there."
     assert api.responses.cancel(made.id).status == "completed"
     *_, last = api.responses.retrieve(made.id, stream=True, starting_after=2)
@@ -302,9 +294,6 @@ def test_a_search_in_files_is_an_item_and_its_citations_are_annotations(tmp_path
 
 
 async def test_clients_that_leave_streams_leave_nothing_behind():
-    from tests.server.byte_engine import byte_engine, is_quiet, wait_until
-    from tests.server.live import live
-
     with byte_engine(step_s=0.002, max_num_seqs=8) as engine, live(engine) as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
             for number in range(40):

@@ -21,11 +21,12 @@ from agents.tool_loop.values import ToolLoopRequest
 from app.server.calls.responses_mcp import mcp_access, wanted_mcp
 from app.server.openapi.document import ITEM_SCHEMA
 from app.server.wire.errors import ApiError
+from tests.server.byte_engine import wait_until
 from tests.server.live import live
 from tests.server.responses_api import URL, answering, kinds, parse
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.test_openapi import conforms
-from tests.server.test_tool_loop import TEMPLATE, call, until
+from tests.server.test_tool_loop import TEMPLATE, call
 from tests.server.toy_tokenizer import byte_tokenizer
 from tests.unit.agents.mcp.conftest import SCRIPT
 
@@ -277,7 +278,7 @@ def test_where_the_server_asks_the_client_is_asked_whatever_it_wants(server):
     first = events[-1]["response"]
     asked = first["output"][-1]
     assert asked["type"] == "mcp_approval_request"
-    until(lambda: not server.service.approvals())
+    wait_until(lambda: not server.service.approvals(), seconds=60)
     given = {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}
     second = server.ask("Done.", previous_response_id=first["id"], input=[given])
     assert second["output"][0]["output"] == "hello"
@@ -351,7 +352,7 @@ def test_a_server_that_was_never_approved_is_an_error_of_its_list(server):
     listed = events[-1]["response"]["output"][0]
     assert (listed["tools"], events[-1]["type"]) == ([], "response.completed")
     assert "`pravaha mcp approve strange`" in listed["error"]
-    until(lambda: not server.service.approvals())
+    wait_until(lambda: not server.service.approvals(), seconds=60)
 
 
 def test_credentials_are_neither_sent_on_nor_shown_nor_kept(server):
@@ -378,7 +379,7 @@ def test_a_client_that_leaves_stops_the_call(server):
         for line in lines:
             if "response.mcp_call.in_progress" in line:
                 break
-    until(lambda: not server.running.context.running_turns)
+    wait_until(lambda: not server.running.context.running_turns, seconds=60)
 
 
 def test_a_call_that_runs_is_incomplete_in_a_response_that_is_cancelled(server):
@@ -410,7 +411,7 @@ def test_a_response_that_is_cancelled_while_it_writes_generates_no_more(server):
                 break
         cancelled = server.http.post(f"{URL}/{response_id}/cancel").json()
     assert cancelled["status"] == "cancelled"
-    until(lambda: not server.running.context.running_turns)
+    wait_until(lambda: not server.running.context.running_turns, seconds=60)
     assert server.engine.aborted == [server.engine.requests[1].request_id]
 
 

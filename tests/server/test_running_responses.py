@@ -16,6 +16,7 @@ class Answer:
         self.kept = []
         self.gate = asyncio.Event()
         self.ending = asyncio.Event()
+        self.goes_on = asyncio.Event()
 
     def response(self):
         return {"id": self.id, "status": self.status}
@@ -40,6 +41,7 @@ class Answer:
 
     async def endless(self):
         yield b"created"
+        self.goes_on.set()
         await asyncio.Event().wait()
 
 
@@ -67,7 +69,7 @@ async def test_a_cancelled_response_is_kept_and_its_resources_are_closed():
     resources.callback(closed.append, True)
     running = RunningResponses(Drain()).start(answer, answer.endless(), resources, answer.keep)
     reader = asyncio.create_task(texts(running))
-    await asyncio.sleep(0.01)
+    await answer.goes_on.wait()
     await running.cancel()
     await running.cancel()
     assert (answer.kept, closed, await reader) == (
@@ -118,6 +120,6 @@ async def test_a_response_that_cannot_be_kept_has_a_last_event_all_the_same():
         raise OSError("the disk is full")
 
     running = RunningResponses(Drain()).start(answer, answer.endless(), resources, keep)
-    await asyncio.sleep(0)
+    await answer.goes_on.wait()
     await running.cancel()
     assert (await texts(running), closed) == ([b"created", b"cancelled"], [True])

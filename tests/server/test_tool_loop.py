@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from app.server.wire.tool_schemas import ToolBody
 from engine.api.request import FinishReason
 from engine.grammar.call_plan import NO_WORDS, WORDS
 from engine.text.tool_calls.decision import NO_CALL, NO_FURTHER_CALL
+from tests.server.byte_engine import wait_until
 from tests.server.live import live, post_and_stay
 from tests.server.scripted_engine import INFO, ScriptedEngine, words
 from tests.server.toy_tokenizer import byte_tokenizer
@@ -161,14 +161,7 @@ def server(opened):
     opened.tools.began.clear()
     opened.tools.stopped.clear()
     yield opened
-    until(lambda: opened.is_quiet)
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.01)
+    wait_until(lambda: opened.is_quiet, seconds=60)
 
 
 def test_a_tool_is_called_and_its_result_is_read(server):
@@ -365,7 +358,7 @@ def test_a_call_of_the_client_ends_the_answer(server):
 
 def test_a_write_waits_for_its_approval_over_http(server):
     def decide():
-        until(lambda: server.http.get("/v1/agents/approvals").json()["data"])
+        wait_until(lambda: server.http.get("/v1/agents/approvals").json()["data"], seconds=60)
         (one,) = server.http.get("/v1/agents/approvals").json()["data"]
         server.http.post(f"/v1/agents/approvals/{one['id']}", json={"decision": "once"})
 
@@ -390,13 +383,13 @@ def test_a_server_that_shuts_down_finishes_the_whole_answer(tmp_path):
             asked = next(line for line in lines if "approval_requested" in line)
             event = json.loads(asked[6:])["choices"][0]["tool_loop"]
             server.running.server.handle_exit(signal.SIGTERM, None)  # while the tool waits
-            until(lambda: server.running.context.drain.draining)
+            wait_until(lambda: server.running.context.drain.draining, seconds=60)
             decided = {"decision": "once"}
             server.http.post(f"/v1/agents/approvals/{event['approval']}", json=decided)
             rest = list(lines)
         assert any("Done." in line for line in rest)
         assert rest[-2:] == ["data: [DONE]", ""]
-        until(lambda: not server.running.context.drain.active)
+        wait_until(lambda: not server.running.context.drain.active, seconds=60)
 
 
 def test_a_server_that_shuts_down_begins_no_answer_with_tools(tmp_path):
@@ -430,7 +423,7 @@ def test_a_client_that_leaves_withdraws_its_approval(server):
         for line in response.iter_lines():
             if "approval_requested" in line:
                 break
-    until(lambda: server.is_quiet)
+    wait_until(lambda: server.is_quiet, seconds=60)
     assert server.tools.called == []
 
 
