@@ -154,7 +154,7 @@ def loosened(schema: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {name: {} for name in declared},
-        "required": [name for name in names if name in declared],
+        "required": [name for name in declared if name in names],
     }
 
 
