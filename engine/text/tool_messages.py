@@ -175,41 +175,39 @@ def with_single_calls(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 def with_short_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with ids of calls in the form that some templates demand (`short_id`)."""
+    return _with_ids(messages, short_id)
+
+
+def _with_ids(messages: Sequence[ChatMessage], rename: Callable[[str], str]) -> list[ChatMessage]:
+    """The conversation with other ids of calls, in their results too."""
     renamed: list[ChatMessage] = []
     for message in messages:
-        if message.get("tool_calls"):
-            calls = [{**call, "id": short_id(call["id"])} for call in message["tool_calls"]]
-            message = {**message, "tool_calls": calls}
+        message = _with_calls(message, lambda call: {**call, "id": rename(call["id"])})
         if "tool_call_id" in message:
-            message = {**message, "tool_call_id": short_id(message["tool_call_id"])}
+            message = {**message, "tool_call_id": rename(message["tool_call_id"])}
         renamed.append(message)
     return renamed
 
 
 def with_argument_texts(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with the arguments of calls as JSON text."""
-    return [
-        {
-            **message,
-            "tool_calls": [
-                {
-                    **call,
-                    "function": {
-                        **call["function"],
-                        "arguments": _json_text(call["function"]["arguments"]),
-                    },
-                }
-                for call in message["tool_calls"]
-            ],
-        }
-        if message.get("tool_calls")
-        else message
-        for message in messages
-    ]
+    return [_with_calls(message, _with_argument_text) for message in messages]
 
 
-def _json_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else _json(arguments)
+def _with_argument_text(call: dict[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function["arguments"]
+    text = arguments if isinstance(arguments, str) else _json(arguments)
+    return {**call, "function": {**function, "arguments": text}}
+
+
+def _with_calls(
+    message: ChatMessage, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> ChatMessage:
+    """The message with each of its calls changed."""
+    if not message.get("tool_calls"):
+        return message
+    return {**message, "tool_calls": [change(call) for call in message["tool_calls"]]}
 
 
 def with_numbered_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -232,14 +230,7 @@ def with_numbered_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return numbered
 
 
-LONG_ID_PROBE = [
-    {**one, "tool_call_id": "call_abcdef123"}
-    if one["role"] == "tool"
-    else {**one, "tool_calls": [{**PROBE[1]["tool_calls"][0], "id": "call_abcdef123"}]}
-    if "tool_calls" in one
-    else one
-    for one in PROBE
-]
+LONG_ID_PROBE = _with_ids(PROBE, lambda _: "call_abcdef123")
 """`PROBE` with an id as most clients send it."""
 
 
