@@ -202,9 +202,8 @@ class VerifyingStream:
             return ""
         start = max(claim.start, self._shown)
         text = self._raw[claim.start : claim.end]
-        sentence = _key(
-            text.rstrip("`")
-        )  # backticks at the end may become a fence, which is no part of it
+        # Backticks at the end may become a fence, which is no part of the sentence.
+        sentence = _key(text.rstrip("`"))
         if self._is_over(claim) or any(one.startswith(sentence) for one in self._said):
             return ""
         end = claim.end if claim.is_code else claim.start + len(_settled(text))
