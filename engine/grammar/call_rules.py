@@ -83,7 +83,7 @@ class CallRules:
         yield f"{rule}: " + (" ".join(names) or '""')
         for number, (key, schema, _) in enumerate(members):
             is_text = kinds_of(tool, key) == STRING
-            before = begin.replace("KEY", key).replace("IS_TEXT", str(is_text).lower())
+            before = begin.replace("IS_TEXT", str(is_text).lower()).replace("KEY", key)
             yield f"{rule}_{number}: {self._text(before)} {rule}_{number}_value"
             if not is_text:
                 yield f"{rule}_{number}_value: {_json(schema)} {self._text(end)}"
