@@ -17,15 +17,8 @@ from engine.text.message_forms import alternating, fold_system
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
 from engine.text.tool_messages import (
-    LONG_ID_PROBE,
-    PROBE,
-    PROBE_OF_TWO,
-    PROBE_TOOLS,
     TemplateTool,
     as_plain_messages,
-    is_offer_complete,
-    is_probe_complete,
-    is_probe_of_two_complete,
     nested_too_deep,
     uses_tools,
     with_argument_texts,
@@ -33,6 +26,15 @@ from engine.text.tool_messages import (
     with_offer,
     with_short_ids,
     with_single_calls,
+)
+from engine.text.tool_probes import (
+    LONG_ID_PROBE,
+    PROBE,
+    PROBE_OF_TWO,
+    PROBE_TOOLS,
+    is_offer_complete,
+    is_probe_complete,
+    is_probe_of_two_complete,
 )
 
 CHATML = (
