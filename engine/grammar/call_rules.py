@@ -20,20 +20,19 @@ _ANY_TEXT = r"/(.|\n)*/"
 
 
 class CallRules:
-    """Writes grammars of calls in one form.
-
-    Attributes:
-        form: of the model.
-        controls: of the model: marks of the form that are control tokens are so in the grammar.
-    """
+    """Writes grammars of calls in one form."""
 
     def __init__(self, form: CallForm, controls: ControlTokens) -> None:
+        """Write calls in a form.
+
+        Args:
+            form: of the model.
+            controls: of the model: marks of the form that are control tokens are so in the grammar.
+        """
         self._form = form
         self._controls = controls
 
-    def text(
-        self, tools: Sequence[Tool], *, least: int = 1, most: int | None = None, begun: str = ""
-    ) -> str:
+    def text(self, tools: Sequence[Tool], *, least: int, most: int | None, begun: str) -> str:
         """A grammar in Lark.
 
         Args:
@@ -84,7 +83,7 @@ class CallRules:
         yield f"{rule}: " + (" ".join(names) or '""')
         for number, (key, schema, _) in enumerate(members):
             is_text = kinds_of(tool, key) == STRING
-            before = begin.replace("KEY", key).replace("IS_TEXT", str(is_text).lower())
+            before = begin.replace("IS_TEXT", str(is_text).lower()).replace("KEY", key)
             yield f"{rule}_{number}: {self._text(before)} {rule}_{number}_value"
             if not is_text:
                 yield f"{rule}_{number}_value: {_json(schema)} {self._text(end)}"

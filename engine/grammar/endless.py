@@ -22,14 +22,10 @@ def is_endless(schema: Any) -> bool:
     references = set(_references(schema))
     if not references or len(references) > _MAX_REFERENCES:
         return False
-    ending: set[str] = (
-        set()
-    )  # references to schemas that have a value built of such references only
-    grown = True
-    while grown:
-        found = {one for one in references - ending if _ends(at_pointer(schema, one), ending)}
+    # References to schemas that have a value built of such references only.
+    ending: set[str] = set()
+    while found := {one for one in references - ending if _ends(at_pointer(schema, one), ending)}:
         ending |= found
-        grown = bool(found)
     return not _ends(schema, ending)
 
 
@@ -52,8 +48,8 @@ def _ends(schema: Any, ending: set[str]) -> bool:
         if isinstance(branches, list) and not combine(_ends(one, ending) for one in branches):
             return False
     kinds = schema.get("type")
-    named = set(kinds if isinstance(kinds, list) else [kinds])
-    if named - {"object", "array"}:
+    named = kinds if isinstance(kinds, list) else [kinds]
+    if any(one not in ("object", "array") for one in named):
         return True
     return ("object" in named and _object_ends(schema, ending)) or (
         "array" in named and _array_ends(schema, ending)

@@ -18,6 +18,7 @@ from engine.grammar.limits import (
     MAX_SOURCE_CHARS,
     MAX_TOOLS_CHARS,
 )
+from engine.grammar.nesting import is_too_deep
 from engine.grammar.tool_calls import ToolCalls, read_tool_calls
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ def _schema(grammar: Grammar) -> dict[str, Any] | bool:
         raise grammar_error(grammar, "no JSON satisfies `false`")
     if schema is not True and not isinstance(schema, dict):
         raise grammar_error(grammar, "it must be an object")
-    if isinstance(schema, dict):
-        _check_depth(grammar, schema)
+    if isinstance(schema, dict) and is_too_deep(schema):
+        raise grammar_error(grammar, f"it is nested more than {MAX_JSON_DEPTH} levels deep")
     return schema
 
 
@@ -172,18 +173,3 @@ def _parsed(grammar: Grammar) -> Any:
         return orjson.loads(grammar.source)
     except orjson.JSONDecodeError as error:
         raise grammar_error(grammar, f"it is not valid JSON ({error})") from error
-
-
-def _check_depth(grammar: Grammar, schema: Any) -> None:
-    """Reject nesting that a recursive parser could not handle. Iterative, one pass per level."""
-    layer, depth = [schema], 0
-    while layer:
-        if depth > MAX_JSON_DEPTH:
-            raise grammar_error(grammar, f"it is nested more than {MAX_JSON_DEPTH} levels deep")
-        inner = [value for node in layer for value in _members(node)]
-        layer = [value for value in inner if isinstance(value, (dict, list))]
-        depth += 1
-
-
-def _members(node: Any) -> Any:
-    return node.values() if isinstance(node, dict) else node

@@ -17,7 +17,7 @@ from engine.grammar.endless import is_endless
 from engine.grammar.enforceable import enforceable_schema
 from engine.grammar.integer_bounds import bound_integers
 from engine.grammar.length_bounds import bound_lengths
-from engine.grammar.limits import MAX_JSON_DEPTH
+from engine.grammar.nesting import is_too_deep
 from engine.text.control_tokens import ControlTokens
 from engine.text.tool_calls.choosing import FORMS
 
@@ -132,7 +132,7 @@ def enforced(schema: Any) -> tuple[Any, tuple[str, ...]]:
     """
     if schema is None or schema is True:
         schema = {}
-    if not isinstance(schema, dict) or _is_too_deep(schema):
+    if not isinstance(schema, dict) or is_too_deep(schema):
         return None, ()
     rewritten, left_out = enforceable_schema(schema)
     if not isinstance(rewritten, dict) or is_endless({"type": "object", **rewritten}):
@@ -154,18 +154,5 @@ def loosened(schema: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {name: {} for name in declared},
-        "required": [name for name in names if name in declared],
+        "required": [name for name in declared if name in names],
     }
-
-
-def _is_too_deep(schema: Any) -> bool:
-    layer, depth = [schema], 0
-    while layer:
-        if depth > MAX_JSON_DEPTH:
-            return True
-        inner = [
-            value for node in layer for value in (node.values() if isinstance(node, dict) else node)
-        ]
-        layer = [value for value in inner if isinstance(value, (dict, list))]
-        depth += 1
-    return False

@@ -80,7 +80,7 @@ class TurnTools:
         """The language of a forced answer, after its opening.
 
         Raises:
-            InvalidRequest: a schema cannot be expressed.
+            InvalidRequest: the tools cannot be written as JSON.
         """
         return call_grammar(self.form, self.offered, self.choice, self.tokenizer.control_tokens)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from engine.api.answer_parts import AnswerPart
 from engine.text.answer_parser import AnswerParser
+from engine.text.partial_marker import divided_before
 
 
 class WithoutTags:
@@ -40,8 +41,7 @@ class WithoutTags:
         if self._follows_opening:
             self._held = self._held.lstrip()
             self._follows_opening = not self._held
-        certain = self._certain()
-        shown, self._held = self._held[:certain], self._held[certain:]
+        shown, self._held = self._divided()
         return self._rest.feed(shown) if shown else []
 
     def finish(self, *, cut: bool = False) -> Sequence[AnswerPart]:
@@ -52,14 +52,13 @@ class WithoutTags:
             held = written[: -len(self._closing)].rstrip()
         return [*(self._rest.feed(held) if held else ()), *self._rest.finish(cut=cut)]
 
-    def _certain(self) -> int:
-        """The length of the text that is no part of a tag at the answer's end, nor a space before one."""
+    def _divided(self) -> tuple[str, str]:
+        """The text that is certain, and what may be the tag at the answer's end, with the space before it."""
         text = self._held
         if not self._closing:
-            return len(text)
-        end = len(text.rstrip())
-        if text[:end].endswith(self._closing):
-            return len(text[: end - len(self._closing)].rstrip())
-        longest = min(len(text), len(self._closing) - 1)
-        partial = next((n for n in range(longest, 0, -1) if text.endswith(self._closing[:n])), 0)
-        return len(text[: len(text) - partial].rstrip())
+            return text, ""
+        written = text.rstrip()
+        if not written.endswith(self._closing):
+            return divided_before(text, self._closing)
+        certain = written[: -len(self._closing)].rstrip()
+        return certain, text[len(certain) :]

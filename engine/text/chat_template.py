@@ -4,7 +4,7 @@ Chat templates come with model files and are untrusted: `TemplateSandbox` limits
 compute and allocate.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,15 +17,8 @@ from engine.text.message_forms import alternating, fold_system
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
 from engine.text.tool_messages import (
-    LONG_ID_PROBE,
-    PROBE,
-    PROBE_OF_TWO,
-    PROBE_TOOLS,
     TemplateTool,
     as_plain_messages,
-    is_offer_complete,
-    is_probe_complete,
-    is_probe_of_two_complete,
     nested_too_deep,
     uses_tools,
     with_argument_texts,
@@ -33,6 +26,15 @@ from engine.text.tool_messages import (
     with_offer,
     with_short_ids,
     with_single_calls,
+)
+from engine.text.tool_probes import (
+    LONG_ID_PROBE,
+    PROBE,
+    PROBE_OF_TWO,
+    PROBE_TOOLS,
+    is_offer_complete,
+    is_probe_complete,
+    is_probe_of_two_complete,
 )
 
 CHATML = (
@@ -47,6 +49,8 @@ _PROBE = "a message's text"
 """The content by which a template is asked for the form of contents that it reads."""
 _MAX_SOURCE = 128 << 10
 """Maximum length of a source in characters; the longest published templates have about 30,000."""
+_CallWriter = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
+"""Makes the calls of a conversation readable for a kind of template."""
 _ABSENT_TOKENS = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "")
 """Templates add these to texts, which an undefined variable does not allow."""
 
@@ -125,17 +129,11 @@ class ChatTemplate:
                 variables=variables,
                 budget=budget,
             )
-        if uses_tools(messages) and not self.renders_tools:
+        if uses_tools(messages):
             try:
-                messages = as_plain_messages(messages)
+                messages = self._with_rendered_calls(messages)
             except RecursionError as error:
                 raise nested_too_deep() from error
-        elif uses_tools(messages):
-            if self.demands_short_ids:
-                messages = with_short_ids(messages)
-            if not self.renders_several_calls:
-                messages = with_single_calls(messages)
-            messages = self._with_readable_calls(messages)
         if tools and not self.renders_offers:
             messages, tools = with_offer(messages, tools), ()
         if tools:
@@ -267,23 +265,30 @@ class ChatTemplate:
     @cached_property
     def renders_tools(self) -> bool:
         """Whether the template renders tool calls and their results."""
-        return self._renders_probe(PROBE) or self._reads_argument_texts or self._reads_numbered_ids
+        return self._call_writer is not None
 
     @cached_property
-    def _reads_argument_texts(self) -> bool:
-        """Whether it renders arguments as JSON text only, as DeepSeek's do."""
-        return not self._renders_probe(PROBE) and self._renders_probe(with_argument_texts(PROBE))
+    def _call_writer(self) -> _CallWriter | None:
+        """What makes the calls of a conversation readable for the template; None if it renders none.
 
-    @cached_property
-    def _reads_numbered_ids(self) -> bool:
-        """Whether it finds a tool's name only in the ids of its calls, as Kimi's do."""
-        return not self._renders_probe(PROBE) and self._renders_probe(with_numbered_ids(PROBE))
+        DeepSeek's read arguments as JSON text only, and Kimi's a tool's name only in the ids of its calls.
+        """
+        writers: tuple[_CallWriter, ...] = (list, with_argument_texts, with_numbered_ids)
+        return next((write for write in writers if self._renders_probe(write(PROBE))), None)
+
+    def _with_rendered_calls(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        """The conversation with all its calls and results as the template renders them."""
+        if not self.renders_tools:
+            return as_plain_messages(messages)
+        if self.demands_short_ids:
+            messages = with_short_ids(messages)
+        if not self.renders_several_calls:
+            messages = with_single_calls(messages)
+        return self._with_readable_calls(messages)
 
     def _with_readable_calls(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         """The messages with their calls as the template reads them."""
-        if self._reads_argument_texts:
-            return with_argument_texts(messages)
-        return with_numbered_ids(messages) if self._reads_numbered_ids else messages
+        return messages if self._call_writer is None else self._call_writer(messages)
 
     def _renders_probe(self, probe: Sequence[ChatMessage]) -> bool:
         try:

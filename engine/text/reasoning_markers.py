@@ -1,7 +1,7 @@
 """`ReasoningMarkers`: how a model writes the beginning and the end of its reasoning."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TAIL_TOKENS = 16
 """A prompt's last tokens, in which a template begins the reasoning, or has ended it."""
@@ -34,11 +34,9 @@ class ReasoningMarkers:
         None if it has neither marker: the answer itself may begin to reason.
         """
         opened, closed = text.rfind(self.opening), text.rfind(self.closing)
-        if opened < 0 and (closed < 0 or self.is_message):
-            return None
-        if opened < closed and self.is_message:
-            return None
-        return opened > closed
+        if opened > closed:
+            return True
+        return None if closed < 0 or self.is_message else False
 
 
 _KNOWN = (
@@ -82,9 +80,7 @@ def markers_of(template: str) -> ReasoningMarkers | None:
     for markers in _KNOWN:
         if markers.closing in template:
             tags = next((both for both in _ANSWER_TAGS if both[0] in template), markers.tags)
-            return ReasoningMarkers(
-                markers.opening, markers.closing, markers.answer, markers.is_message, tags
-            )
+            return replace(markers, tags=tags)
     return None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from engine.api.answer_parts import AnswerPart, AnswerReasoning
 from engine.text.answer_parser import AnswerParser
+from engine.text.partial_marker import divided_before
 from engine.text.reasoning_markers import ReasoningMarkers
 
 
@@ -72,7 +73,7 @@ class ReasoningParser:
             thought, self._held = self._held[:at].rstrip(), self._held[at + len(closing) :]
             self._stage, self._is_first = self._answer, True
         else:
-            thought, self._held = _divided(self._held, closing)
+            thought, self._held = divided_before(self._held, closing)
             self._is_first = self._is_first and not thought
         return [AnswerReasoning(thought)] if thought else []
 
@@ -84,11 +85,3 @@ class ReasoningParser:
             return []
         self._is_first = False
         return [*self._rest.feed(text)]
-
-
-def _divided(text: str, closing: str) -> tuple[str, str]:
-    """The text before what may be the beginning of the closing marker, and that with the space before it."""
-    longest = min(len(text), len(closing) - 1)
-    partial = next((n for n in range(longest, 0, -1) if text.endswith(closing[:n])), 0)
-    certain = text[: len(text) - partial].rstrip()
-    return certain, text[len(certain) :]

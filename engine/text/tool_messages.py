@@ -1,4 +1,4 @@
-"""Tool calls and their results in a conversation, for the encoder and for templates without tools."""
+"""Tool calls and their results in a conversation, as chat templates read them, and for the encoder."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,52 +14,6 @@ TemplateTool = Mapping[str, Any]
 """A tool as chat templates read it: `{"type": "function", "function": {"name", "description",
 "parameters"}}`."""
 
-_CALL, _RESULT = "a_tool_name", "a tool's result"
-
-PROBE: list[ChatMessage] = [
-    {"role": "user", "content": "x"},
-    {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [
-            {"id": "abcdef123", "type": "function", "function": {"name": _CALL, "arguments": {}}}
-        ],
-    },
-    {"role": "tool", "content": _RESULT, "tool_call_id": "abcdef123", "name": _CALL},
-]
-"""A conversation with a tool call. The id has the nine characters that Mistral's templates demand."""
-
-_SECOND_CALL, _SECOND_RESULT = "another_tool_name", "another tool's result"
-
-PROBE_OF_TWO: list[ChatMessage] = [
-    PROBE[0],
-    {
-        **PROBE[1],
-        "tool_calls": [
-            *PROBE[1]["tool_calls"],
-            {
-                "id": "ghijkl456",
-                "type": "function",
-                "function": {"name": _SECOND_CALL, "arguments": {}},
-            },
-        ],
-    },
-    PROBE[2],
-    {**PROBE[2], "content": _SECOND_RESULT, "tool_call_id": "ghijkl456", "name": _SECOND_CALL},
-]
-"""A conversation with two calls in one message."""
-
-
-def is_probe_complete(rendering: str) -> bool:
-    """Whether a rendering of `PROBE` has the call and the result: some templates leave out calls."""
-    # The result may have the call's name too.
-    return _CALL in rendering.partition(_RESULT)[0] and _RESULT in rendering
-
-
-def is_probe_of_two_complete(rendering: str) -> bool:
-    """Whether a rendering of `PROBE_OF_TWO` has both calls: some templates write the first only."""
-    return _SECOND_CALL in rendering.partition(_RESULT)[0] and _SECOND_RESULT in rendering
-
 
 def template_tools(tools: Sequence[Tool]) -> list[TemplateTool]:
     """Tools as chat templates read them; equal tools are rendered equally in every turn."""
@@ -74,14 +28,6 @@ def template_tools(tools: Sequence[Tool]) -> list[TemplateTool]:
         }
         for tool in tools
     ]
-
-
-PROBE_TOOLS = template_tools([Tool(_CALL, "what the tool does")])
-
-
-def is_offer_complete(rendering: str) -> bool:
-    """Whether a rendering with `PROBE_TOOLS` has the tool."""
-    return _CALL in rendering
 
 
 def with_offer(messages: Sequence[ChatMessage], tools: Sequence[TemplateTool]) -> list[ChatMessage]:
@@ -175,41 +121,39 @@ def with_single_calls(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 def with_short_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with ids of calls in the form that some templates demand (`short_id`)."""
+    return with_ids(messages, short_id)
+
+
+def with_ids(messages: Sequence[ChatMessage], rename: Callable[[str], str]) -> list[ChatMessage]:
+    """The conversation with other ids of calls, in their results too."""
     renamed: list[ChatMessage] = []
     for message in messages:
-        if message.get("tool_calls"):
-            calls = [{**call, "id": short_id(call["id"])} for call in message["tool_calls"]]
-            message = {**message, "tool_calls": calls}
+        message = _with_calls(message, lambda call: {**call, "id": rename(call["id"])})
         if "tool_call_id" in message:
-            message = {**message, "tool_call_id": short_id(message["tool_call_id"])}
+            message = {**message, "tool_call_id": rename(message["tool_call_id"])}
         renamed.append(message)
     return renamed
 
 
 def with_argument_texts(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with the arguments of calls as JSON text."""
-    return [
-        {
-            **message,
-            "tool_calls": [
-                {
-                    **call,
-                    "function": {
-                        **call["function"],
-                        "arguments": _json_text(call["function"]["arguments"]),
-                    },
-                }
-                for call in message["tool_calls"]
-            ],
-        }
-        if message.get("tool_calls")
-        else message
-        for message in messages
-    ]
+    return [_with_calls(message, _with_argument_text) for message in messages]
 
 
-def _json_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else _json(arguments)
+def _with_argument_text(call: dict[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function["arguments"]
+    text = arguments if isinstance(arguments, str) else _json(arguments)
+    return {**call, "function": {**function, "arguments": text}}
+
+
+def _with_calls(
+    message: ChatMessage, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> ChatMessage:
+    """The message with each of its calls changed."""
+    if not message.get("tool_calls"):
+        return message
+    return {**message, "tool_calls": [change(call) for call in message["tool_calls"]]}
 
 
 def with_numbered_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -230,17 +174,6 @@ def with_numbered_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
             message = {**message, "tool_call_id": new_ids.get(given, given)}
         numbered.append(message)
     return numbered
-
-
-LONG_ID_PROBE = [
-    {**one, "tool_call_id": "call_abcdef123"}
-    if one["role"] == "tool"
-    else {**one, "tool_calls": [{**PROBE[1]["tool_calls"][0], "id": "call_abcdef123"}]}
-    if "tool_calls" in one
-    else one
-    for one in PROBE
-]
-"""`PROBE` with an id as most clients send it."""
 
 
 def replace_texts(message: ChatMessage, replace: Callable[[str], str]) -> ChatMessage:

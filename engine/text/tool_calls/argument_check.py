@@ -60,9 +60,8 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
         ) from problem
     except RecursionError:
         raise Uncheckable("the schema is recursive without an end") from None
-    except (
-        Exception
-    ) as problem:  # the library expects a valid schema, and fails on others in any way
+    except Exception as problem:
+        # The library expects a valid schema, and fails on others in any way.
         raise Uncheckable(f"the schema is not valid ({type(problem).__name__})") from problem
     if error is not None:
         where = ".".join(str(part) for part in error.absolute_path)

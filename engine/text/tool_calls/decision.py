@@ -74,13 +74,11 @@ class CallDecision:
         kind: `call`, calls of tools; `text`, no call; `free`, what the model writes.
         calls: the number of calls.
         score: the evidence for a call; None if none was asked for.
-        threshold: the least score of a call.
     """
 
     kind: Literal["call", "text", "free"]
     calls: int = 1
     score: float | None = None
-    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +170,12 @@ class CallDecider:
             return CallDecision("call" if must_call else "free")
         rows = [one.token_id_logprobs[0] for one in outputs]
         if follows_result:
-            score, threshold = self.again(rows), self._thresholds.again.of(tools)
-            return CallDecision("free" if score >= threshold else "text", 1, score, threshold)
-        found, threshold = self.evidence(rows, tools), self._thresholds.fits.of(tools)
+            score = self.again(rows)
+            may_call = score >= self._thresholds.again.of(tools)
+            return CallDecision("free" if may_call else "text", score=score)
+        found = self.evidence(rows, tools)
         calls = found.calls(self._thresholds, tools, must_call=must_call, parallel=parallel)
-        return CallDecision("call" if calls else "text", calls, found.fits, threshold)
+        return CallDecision("call" if calls else "text", calls, found.fits)
 
     @staticmethod
     def evidence(rows: Sequence[Sequence[float]], tools: int) -> CallEvidence:

@@ -10,6 +10,7 @@ import json
 
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import SPACES, Characters, Reading, Unreadable
+from engine.text.tool_calls.form import CallReader
 from engine.text.tool_calls.literals import discard, read_string, write_string, write_value
 
 _NAMES = frozenset({"name", "function", "tool", "tool_name", "function_name"})
@@ -20,6 +21,17 @@ _DECLARATION = frozenset({"type", "properties", "$schema"})
 """First members of a JSON schema: an object with it under `parameters` declares a tool."""
 _MAX_KEY = 64
 _MAX_NAME = 256
+
+
+def json_reader(closing: str) -> CallReader:
+    """A reader of calls up to `closing`, which may be missing."""
+
+    def read(chars: Characters, sink: CallSink) -> Reading[None]:
+        yield from chars.spaces()
+        yield from read_calls(chars, sink)
+        yield from chars.literal(closing, after_spaces=True)
+
+    return read
 
 
 def read_calls(chars: Characters, sink: CallSink) -> Reading[None]:

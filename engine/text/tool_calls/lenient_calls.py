@@ -4,7 +4,7 @@ from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading, Unreadable
 from engine.text.tool_calls.json_calls import read_calls
 from engine.text.tool_calls.pythonic_calls import read_python_calls
-from engine.text.tool_calls.xml_calls import read_function
+from engine.text.tool_calls.xml_calls import read_functions
 
 TAGS = (
     "tool_call", "tool_calls", "function_call", "function_calls", "tool", "tools", "function",
@@ -72,9 +72,7 @@ def read_tagged(chars: Characters, sink: CallSink, tag: str) -> Reading[None]:
     if character in ("`", "~"):
         yield from read_fence(chars, sink)
     elif (yield from chars.literal("<function=")):
-        yield from read_function(chars, sink)
-        while (yield from chars.literal("<function=", after_spaces=True)):
-            yield from read_function(chars, sink)
+        yield from read_functions(chars, sink)
     elif character in ("{", "["):
         yield from read_calls(chars, sink)
     else:

@@ -17,6 +17,13 @@ from engine.text.tool_calls.literals import Write, escaped, write_value
 _MAX_NAME = 256
 
 
+def read_functions(chars: Characters, sink: CallSink, *, strips: bool = True) -> Reading[None]:
+    """One call or more, after the first `<function=`; `strips` as in `TaggedArguments`."""
+    yield from read_function(chars, sink, strips=strips)
+    while (yield from chars.literal("<function=", after_spaces=True)):
+        yield from read_function(chars, sink, strips=strips)
+
+
 def read_function(chars: Characters, sink: CallSink, *, strips: bool = True) -> Reading[None]:
     """`f>…</function>`, after `<function=`: tags of parameters, or JSON; `strips` as in `TaggedArguments`."""
     name = (yield from until(chars, ">")).strip("\"' ")

@@ -53,7 +53,7 @@ def tagged(form, **arguments):
     """Arguments in the tags of a form."""
     begin, end = form.tags
     return "".join(
-        begin.replace("KEY", key).replace("IS_TEXT", str(isinstance(value, str)).lower())
+        begin.replace("IS_TEXT", str(isinstance(value, str)).lower()).replace("KEY", key)
         + (value if isinstance(value, str) else json.dumps(value))
         + end
         for key, value in arguments.items()
@@ -133,6 +133,13 @@ def test_texts_of_a_list_are_allowed_only(compiler, form):
     paris = call(form, "get_weather", arguments_of(one, ARGUMENTS, city="Paris"))
     assert accepts(compiler, form, paris + one.closing, tools=tools)
     assert not accepts(compiler, form, paris.replace("Paris", "Oslo") + one.closing, tools=tools)
+
+
+def test_an_argument_may_have_the_name_of_a_placeholder(compiler):
+    form = FORMS["deepseek-v3.2"]
+    tools = [Tool("f", "", {"type": "object", "properties": {"IS_TEXT": {"type": "string"}}})]
+    text = call(form.name, "f", '<｜DSML｜parameter name="IS_TEXT" string="true">x' + form.tags[1])
+    assert accepts(compiler, form.name, text + form.closing, tools=tools)
 
 
 def test_marks_that_are_control_tokens_are_those_tokens(compiler):

@@ -169,6 +169,8 @@ def test_free_objects_stay_free():
         {"type": "object", "properties": {"x": {"$ref": "#/components/schemas/X"}}},
         {"type": "object", "properties": {"x": {"type": "string", "pattern": "[a"}}},
         {"type": "object", "properties": {"x": {"minItems": "many", "type": "array"}}},
+        {"type": "object", "properties": {"x": {}}, "required": [["x"]]},
+        {"type": "object", "properties": {"x": {"type": [["string"]]}, "y": {"$ref": "#"}}},
         json.loads('{"items":' * 200 + "{}" + "}" * 200),
     ],
 )

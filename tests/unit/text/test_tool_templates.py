@@ -173,6 +173,16 @@ def test_arguments_are_text_where_the_template_reads_them_so():
     assert "sunny" in text
 
 
+@pytest.mark.parametrize("source", [DEEPSEEK, CHATML], ids=["deepseek", "chatml"])
+def test_arguments_that_nest_too_deep_for_their_text_are_refused(source):
+    deep = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    calls = {"role": "assistant", "content": "", "tool_calls": [tool_call("f", deep)]}
+    with pytest.raises(InvalidRequest, match="nested too deep"):
+        template(source).render([USER, calls])
+
+
 def test_ids_have_names_where_the_template_looks_for_them_there():
     more = [
         {**one, "tool_calls": one["tool_calls"][:1]} if one is CALLS else one for one in [CALLS]

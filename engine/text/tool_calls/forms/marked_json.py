@@ -3,16 +3,11 @@
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading
 from engine.text.tool_calls.form import CallForm
-from engine.text.tool_calls.json_calls import read_calls
+from engine.text.tool_calls.json_calls import json_reader, read_calls
 
 _BEGIN, _END = "<|tool_call|>", "<|/tool_call|>"
 _FUNCTIONS = "functools["
-
-
-def _read(chars: Characters, sink: CallSink) -> Reading[None]:
-    yield from chars.spaces()
-    yield from read_calls(chars, sink)
-    yield from chars.literal(_END, after_spaces=True)
+_read = json_reader(_END)
 
 
 def _read_listed(chars: Characters, sink: CallSink) -> Reading[None]:

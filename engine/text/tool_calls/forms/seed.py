@@ -3,7 +3,7 @@
 from engine.text.tool_calls.call_sink import CallSink
 from engine.text.tool_calls.characters import Characters, Reading, Unreadable
 from engine.text.tool_calls.form import CallForm
-from engine.text.tool_calls.xml_calls import read_function
+from engine.text.tool_calls.xml_calls import read_functions
 
 _TAG, _END = "<seed:tool_call>", "</seed:tool_call>"
 
@@ -11,9 +11,7 @@ _TAG, _END = "<seed:tool_call>", "</seed:tool_call>"
 def _read(chars: Characters, sink: CallSink) -> Reading[None]:
     if not (yield from chars.literal("<function=", after_spaces=True)):
         raise Unreadable
-    yield from read_function(chars, sink, strips=False)
-    while (yield from chars.literal("<function=", after_spaces=True)):
-        yield from read_function(chars, sink, strips=False)
+    yield from read_functions(chars, sink, strips=False)
     yield from chars.literal(_END, after_spaces=True)
 
 
