@@ -243,7 +243,6 @@ async def list_input_items(
 ) -> Response:
     """The items of a response's own input, newest first, in pages."""
     context = server_context(request)
-    await in_store(context, lambda it: it.response(response_id))
     page = await in_store(
         context,
         lambda it: it.items(response_id, "input", limit=limit, order=order, after=after),
