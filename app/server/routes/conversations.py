@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
+from app.server.calls.item_lists import Include, item_list
 from app.server.calls.responses_input import chat_input
 from app.server.calls.responses_kept import in_store, kept_item
 from app.server.calls.responses_output import new_id
-from app.server.calls.retrieval import Cursor, Limit, Order
+from app.server.calls.retrieval import DEFAULT_PAGE, Cursor, Limit, Order
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.responses.store import ItemPage, ResponseStore
