@@ -115,7 +115,7 @@ class _Reader:
     def __init__(self, servers: Mapping[str, str]) -> None:
         self.chat = ChatInput()
         self._servers = servers
-        self._turn: dict[str, Any] | None = None  # of the assistant, still growing
+        self._turn: dict[str, Any] | None = None  # of the assistant: the last message, it grows
         self._asked: dict[str, Mapping[str, Any]] = {}  # requests for an approval, by id
 
     def read(self, item: Mapping[str, Any], path: str | None) -> None:
@@ -158,8 +158,7 @@ class _Reader:
         turn, self._turn = self._turn, None
         if turn is not None and not _has_answer(turn):
             # Reasoning alone is no turn: the answer to it was never written.
-            index = next(i for i, one in enumerate(self.chat.messages) if one is turn)
-            del self.chat.messages[index], self.chat.paths[index]
+            del self.chat.messages[-1], self.chat.paths[-1]
 
     def _finish_answer(self) -> None:
         """End the last turn of the assistant if it has more than reasoning."""
