@@ -6,20 +6,17 @@ that fetches what a client names can be made to fetch from its own network. Whic
 """
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
+from app.server.calls.base64_data import decode_base64
 from app.server.calls.model import LoadedModel
-from app.server.calls.retrieval import retrieval_service
+from app.server.calls.uploaded_file import uploaded_file
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
-from app.server.retrieval.errors import NoSuchObject
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, ContentPart, ImagePart, Message, TextPart
 from engine.api.errors import InvalidRequest
@@ -33,8 +30,6 @@ from engine.vision.routing import Way, choose_way
 _FILE_ID = "file-"
 _DATA = "data:"
 _MAX_DATA_HEAD = 200
-_DECODED_CHARS = 1 << 20
-"""Characters of base64 that are decoded by one call, which holds the interpreter's lock; a multiple of 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,17 +245,13 @@ async def _data(context: ServerContext, url: str, number: int, param: str) -> tu
 
 
 def _file(context: ServerContext, file_id: str, param: str) -> tuple[str, bytes]:
-    opened = retrieval_service(context).open()
-    try:
-        file = opened.catalogue.file(file_id)
-    except NoSuchObject as error:
-        raise bad_request(str(error), param=f"{param}.url", code="file_not_found") from error
+    file, path = uploaded_file(context, file_id, f"{param}.url")
     limit = context.config.max_image_bytes
     if file.size > limit:
         raise bad_request(
             f"{file.filename} is larger than {limit} bytes.", param=param, code="image_too_large"
         )
-    return file.filename, Path(opened.folder.path(file)).read_bytes()
+    return file.filename, path.read_bytes()
 
 
 def _decoded(url: str, param: str) -> bytes:
@@ -273,23 +264,12 @@ def _decoded(url: str, param: str) -> bytes:
             param=f"{param}.url",
             code="invalid_image_url",
         )
-    start = comma + 1
-    padding = url.find("=", start)
-    if (len(url) - start) % 4 or 0 <= padding < len(url) - 2:
-        raise _damaged(param)
-    pieces = range(start, len(url), _DECODED_CHARS)
     try:
-        return b"".join(
-            base64.b64decode(url[at : at + _DECODED_CHARS], validate=True) for at in pieces
-        )
-    except (binascii.Error, ValueError) as error:
-        raise _damaged(param) from error
-
-
-def _damaged(param: str) -> Exception:
-    return bad_request(
-        "The base64 of the image is damaged.", param=f"{param}.url", code="invalid_image_url"
-    )
+        return decode_base64(url, comma + 1)
+    except ValueError as error:
+        raise bad_request(
+            "The base64 of the image is damaged.", param=f"{param}.url", code="invalid_image_url"
+        ) from error
 
 
 def _with_texts(message: Message, index: int, texts: dict[tuple[int, int], str]) -> Message:

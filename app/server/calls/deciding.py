@@ -32,6 +32,7 @@ from app.server.process.context import ServerContext
 from app.server.wire.decisions_schemas import DecisionQuestion, DecisionRequest
 from app.server.wire.errors import bad_request
 from app.server.wire.schemas import ChatCompletionRequest, Message
+from app.server.wire.usage import input_output_usage
 from engine.api.chat import ChatMessage
 from engine.api.errors import InvalidRequest
 from engine.api.image import PlacedImage
@@ -65,16 +66,7 @@ class Decided:
 
     def usage(self) -> dict[str, Any]:
         """OpenAI's `usage`."""
-        return {
-            "input_tokens": self.input_tokens,
-            "input_tokens_details": {
-                "cached_tokens": self.cached_tokens,
-                "cache_write_tokens": self.input_tokens - self.cached_tokens,
-            },
-            "output_tokens": self.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": self.input_tokens + self.output_tokens,
-        }
+        return input_output_usage(self.input_tokens, self.cached_tokens, self.output_tokens)
 
 
 class Asking:

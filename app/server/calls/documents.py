@@ -4,18 +4,15 @@ A file is in the request itself, in base64, or it is an uploaded one. Nothing is
 """
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from starlette.requests import Request
 
-from app.server.calls.retrieval import retrieval_service
+from app.server.calls.base64_data import decode_base64
+from app.server.calls.uploaded_file import uploaded_file
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
-from app.server.retrieval.errors import NoSuchObject
 from app.server.wire.errors import ApiError, bad_request
 from engine.api.errors import InvalidRequest
 from engine.retrieval.parsing.document_reader import FileText
@@ -84,7 +81,7 @@ def _contents(context: ServerContext, file: GivenFile, limit: int) -> tuple[str,
     """The name and the bytes of a file."""
     if file.file_id is not None:
         return _uploaded(context, file, file.file_id, limit)
-    data = file.data or ""
+    data, start = file.data or "", 0
     if data.startswith(_DATA):
         comma = data.find(",", 0, _MAX_DATA_HEAD)
         if comma < 0 or not data[:comma].lower().endswith(";base64"):
@@ -93,10 +90,10 @@ def _contents(context: ServerContext, file: GivenFile, limit: int) -> tuple[str,
                 param=file.path,
                 code="invalid_file",
             )
-        data = data[comma + 1 :]
+        start = comma + 1
     try:
-        return file.name, base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
+        return file.name, decode_base64(data, start)
+    except ValueError as error:
         raise bad_request(
             "The base64 of the file is damaged.", param=file.path, code="invalid_file"
         ) from error
@@ -105,14 +102,10 @@ def _contents(context: ServerContext, file: GivenFile, limit: int) -> tuple[str,
 def _uploaded(
     context: ServerContext, file: GivenFile, file_id: str, limit: int
 ) -> tuple[str, bytes]:
-    opened = retrieval_service(context).open()
-    try:
-        found = opened.catalogue.file(file_id)
-    except NoSuchObject as error:
-        raise bad_request(str(error), param=file.path, code="file_not_found") from error
+    found, path = uploaded_file(context, file_id, file.path)
     if found.size > limit:
         raise _too_large(context, file)
-    return found.filename, Path(opened.folder.path(found)).read_bytes()
+    return found.filename, path.read_bytes()
 
 
 def _too_large(context: ServerContext, file: GivenFile) -> ApiError:

@@ -8,10 +8,10 @@ client asks for one, and where this server's own permission mode does.
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from starlette.requests import Request
 
+from agents.runs.approvals import Decision
 from agents.tool_loop.values import LoopEvent, LoopEventType
 from app.server.calls.chat_choice import ChoiceEnd, TurnPiece
 from app.server.calls.loop_turn import LoopTurn, RoundAnswer
@@ -176,7 +176,7 @@ class McpTurn(LoopTurn):
     def _end(self, end: ChoiceEnd) -> ChoiceEnd:
         return end
 
-    async def _decide(self, event: LoopEvent, decision: Any, reason: str = "") -> None:
+    async def _decide(self, event: LoopEvent, decision: Decision, reason: str = "") -> None:
         if self._context.agents is not None:
             await asyncio.to_thread(
                 self._context.agents.decide, event.data["approval"], decision, reason=reason

@@ -19,6 +19,7 @@ from app.server.wire.errors import ApiError, from_engine
 from app.server.wire.logprobs import chat_logprobs
 from app.server.wire.responses_schemas import ResponseRequest
 from app.server.wire.sse import named_event
+from app.server.wire.usage import input_output_usage
 from engine.api.answer_parts import AnswerText
 from engine.api.request import RequestOutput, TokenBatch
 from engine.api.tools import CallState, Tool
@@ -329,23 +330,14 @@ class ResponseAnswer:
 
 
 def response_usage(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenAI's `usage` of a response from that of a chat.
-
-    The client's own type requires `cache_write_tokens`. Every token of a prompt that is computed is written
-    to the KV cache, so they are those that were not found in it.
-    """
+    """OpenAI's `usage` of a response from that of a chat."""
     details = counts.get("completion_tokens_details") or {}
-    cached = counts["prompt_tokens_details"]["cached_tokens"]
-    return {
-        "input_tokens": counts["prompt_tokens"],
-        "input_tokens_details": {
-            "cached_tokens": cached,
-            "cache_write_tokens": max(0, counts["prompt_tokens"] - cached),
-        },
-        "output_tokens": counts["completion_tokens"],
-        "output_tokens_details": {"reasoning_tokens": details.get("reasoning_tokens", 0)},
-        "total_tokens": counts["total_tokens"],
-    }
+    return input_output_usage(
+        counts["prompt_tokens"],
+        counts["prompt_tokens_details"]["cached_tokens"],
+        counts["completion_tokens"],
+        reasoning=details.get("reasoning_tokens", 0),
+    )
 
 
 def _error_code(error: ApiError) -> str:

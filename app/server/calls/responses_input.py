@@ -115,7 +115,7 @@ class _Reader:
     def __init__(self, servers: Mapping[str, str]) -> None:
         self.chat = ChatInput()
         self._servers = servers
-        self._turn: dict[str, Any] | None = None  # of the assistant, still growing
+        self._turn: dict[str, Any] | None = None  # of the assistant: the last message, it grows
         self._asked: dict[str, Mapping[str, Any]] = {}  # requests for an approval, by id
 
     def read(self, item: Mapping[str, Any], path: str | None) -> None:
@@ -156,10 +156,14 @@ class _Reader:
     def finish(self) -> None:
         """End the last turn of the assistant."""
         turn, self._turn = self._turn, None
-        if turn is not None and not (turn["content"] or turn.get("tool_calls")):
+        if turn is not None and not _has_answer(turn):
             # Reasoning alone is no turn: the answer to it was never written.
-            index = next(i for i, one in enumerate(self.chat.messages) if one is turn)
-            del self.chat.messages[index], self.chat.paths[index]
+            del self.chat.messages[-1], self.chat.paths[-1]
+
+    def _finish_answer(self) -> None:
+        """End the last turn of the assistant if it has more than reasoning."""
+        if self._turn is not None and _has_answer(self._turn):
+            self.finish()
 
     def _assistant(self, path: str | None) -> dict[str, Any]:
         if self._turn is None:
@@ -179,8 +183,7 @@ class _Reader:
             self.finish()
             self.chat.add({"role": role, "content": parts}, path)
             return
-        if self._turn is not None and (self._turn["content"] or self._turn.get("tool_calls")):
-            self.finish()  # two messages are two turns
+        self._finish_answer()  # two messages are two turns
         self._assistant(path)["content"] = parts
 
     def _parts(self, content: Any, where: str) -> list[dict[str, Any]]:
@@ -215,8 +218,7 @@ class _Reader:
         text = "\n".join(one for one in texts if isinstance(one, str))
         if not text:
             return  # encrypted by another server
-        if self._turn is not None and (self._turn["content"] or self._turn.get("tool_calls")):
-            self.finish()
+        self._finish_answer()
         turn = self._assistant(path)
         turn["reasoning_content"] = turn.get("reasoning_content", "") + text
 
@@ -228,10 +230,12 @@ class _Reader:
             arguments = orjson.dumps({INPUT: _text(item, "input", where)}).decode()
         else:
             arguments = _text(item, "arguments", where)
-        function = {
-            "name": offered_name(name, namespace if isinstance(namespace, str) else None),
-            "arguments": arguments,
-        }
+        offered = offered_name(name, namespace if isinstance(namespace, str) else None)
+        self._add_call(call_id, offered, arguments, path)
+
+    def _add_call(self, call_id: str, name: str, arguments: str, path: str | None) -> None:
+        """Add a call to the turn of the assistant."""
+        function = {"name": name, "arguments": arguments}
         calls = self._assistant(path).setdefault("tool_calls", [])
         calls.append({"id": call_id, "type": "function", "function": function})
 
@@ -255,9 +259,7 @@ class _Reader:
         """A call of a shell, or of `apply_patch`."""
         call_id = _text(item, "call_id", path or "input")
         arguments = orjson.dumps(CLIENT_TOOLS[kind].arguments(item)).decode()
-        calls = self._assistant(path).setdefault("tool_calls", [])
-        function = {"name": kind, "arguments": arguments}
-        calls.append({"id": call_id, "type": "function", "function": function})
+        self._add_call(call_id, kind, arguments, path)
 
     def _client_output(
         self, item: Mapping[str, Any], path: str | None, kind: ClientToolKind
@@ -276,13 +278,8 @@ class _Reader:
     def _made_mcp_call(self, item: Mapping[str, Any], result: str, path: str | None) -> None:
         where = path or "input"
         label, name = _text(item, "server_label", where), _text(item, "name", where)
-        call_id = _text(item, "id", where)
-        function = {
-            "name": f"{self._servers.get(label, label)}.{name}",
-            "arguments": _text(item, "arguments", where),
-        }
-        calls = self._assistant(path).setdefault("tool_calls", [])
-        calls.append({"id": call_id, "type": "function", "function": function})
+        call_id, arguments = _text(item, "id", where), _text(item, "arguments", where)
+        self._add_call(call_id, f"{self._servers.get(label, label)}.{name}", arguments, path)
         self.finish()
         self.chat.add({"role": "tool", "tool_call_id": call_id, "content": result}, path)
 
@@ -322,6 +319,11 @@ class _Reader:
             return
         self.finish()
         self.chat.add({"role": "user", "content": f"{SUMMARY_HEAD}\n\n{summary}"}, path)
+
+
+def _has_answer(turn: Mapping[str, Any]) -> bool:
+    """Whether a turn of the assistant has text or calls, and not only reasoning."""
+    return bool(turn["content"] or turn.get("tool_calls"))
 
 
 def _text(item: Mapping[str, Any], name: str, where: str) -> str:

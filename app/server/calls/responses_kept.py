@@ -140,10 +140,12 @@ def keeping(
         elif body.is_stored:
             await in_store(context, lambda it: it.add_response(response, inputs))
         is_added = True
-        if local is not None and response["status"] in ("completed", "incomplete"):
-            local.keep(response["id"], [*kept.history, *inputs, *response["output"]])
-        if conversation is not None and response["status"] in ("completed", "incomplete"):
-            items = [*inputs, *response["output"]]
+        if response["status"] not in ("completed", "incomplete"):
+            return
+        items = [*inputs, *response["output"]]
+        if local is not None:
+            local.keep(response["id"], [*kept.history, *items])
+        if conversation is not None:
             await in_store(context, lambda it: it.extend_conversation(conversation, items))
 
     return keep

@@ -252,7 +252,19 @@ class _Message(_OpenItem):
 
 
 class _Reasoning(_OpenItem):
-    """What the model thought before its answer."""
+    """What the model thought before its answer.
+
+    Attributes:
+        member: of the item, which has the text in its one part.
+        part_type: type of the part.
+        part_event, text_event: the kinds of the events of the part, and of its text.
+        index_name: what the events call the number of the part.
+    """
+
+    member = "content"
+    part_type = "reasoning_text"
+    part_event, text_event = "content_part", "reasoning_text"
+    index_name = "content_index"
 
     def __init__(self, index: int) -> None:
         super().__init__(
@@ -269,43 +281,33 @@ class _Reasoning(_OpenItem):
 
     def begin(self) -> Iterator[Event]:
         yield from super().begin()
-        yield self.event("content_part.added", content_index=0, part=self._part())
+        yield self._event(f"{self.part_event}.added", part=self._part())
 
     def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
         self._texts.append(text)
-        yield self.event("reasoning_text.delta", content_index=0, delta=text)
+        yield self._event(f"{self.text_event}.delta", delta=text)
 
     def end(self, status: ItemStatus) -> Iterator[Event]:
         part = self._part()
-        yield self.event("reasoning_text.done", content_index=0, text=part["text"])
-        yield self.event("content_part.done", content_index=0, part=part)
-        self.item = {**self.item, "content": [part]}
+        yield self._event(f"{self.text_event}.done", text=part["text"])
+        yield self._event(f"{self.part_event}.done", part=part)
+        self.item = {**self.item, self.member: [part]}
         yield from super().end(status)
 
+    def _event(self, kind: str, **fields: Any) -> Event:
+        return self.event(kind, **{self.index_name: 0}, **fields)
+
     def _part(self) -> dict[str, Any]:
-        return {"type": "reasoning_text", "text": "".join(self._texts)}
+        return {"type": self.part_type, "text": "".join(self._texts)}
 
 
 class _SummarizedReasoning(_Reasoning):
     """Reasoning for a client that asks for a summary: the summary is all of it."""
 
-    def begin(self) -> Iterator[Event]:
-        yield self._lifecycle("added", self.item)
-        yield self.event("reasoning_summary_part.added", summary_index=0, part=self._part())
-
-    def grow(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
-        self._texts.append(text)
-        yield self.event("reasoning_summary_text.delta", summary_index=0, delta=text)
-
-    def end(self, status: ItemStatus) -> Iterator[Event]:
-        part = self._part()
-        yield self.event("reasoning_summary_text.done", summary_index=0, text=part["text"])
-        yield self.event("reasoning_summary_part.done", summary_index=0, part=part)
-        self.item = {**self.item, "summary": [part], "status": status}
-        yield self._lifecycle("done", self.item)
-
-    def _part(self) -> dict[str, Any]:
-        return {"type": "summary_text", "text": "".join(self._texts)}
+    member = "summary"
+    part_type = "summary_text"
+    part_event, text_event = "reasoning_summary_part", "reasoning_summary_text"
+    index_name = "summary_index"
 
 
 class _FunctionCall(_OpenItem):

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from app.server.calls.responses_client_tools import CLIENT_TOOLS, ClientToolKind
 from app.server.calls.responses_mcp import WantedMcp, unsent, wanted_mcp
-from app.server.wire.errors import bad_request
+from app.server.wire.errors import ApiError, bad_request
 from engine.grammar.regular_lark import NotRegular, lark_regex
 
 INPUT = "input"
@@ -263,5 +263,5 @@ def _function_choice(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
-def _bad_choice(reason: str, path: str) -> Exception:
+def _bad_choice(reason: str, path: str) -> ApiError:
     return bad_request(f"`{path}` is not valid: {reason}.", param=path)

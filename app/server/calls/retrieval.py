@@ -29,7 +29,7 @@ from engine.api.errors import PravahaError
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
-MAX_PAGE = 100
+DEFAULT_PAGE, MAX_PAGE = 20, 100
 _RETRY_S = 1
 _PERMANENT = {"x-should-retry": "false"}
 

@@ -188,18 +188,22 @@ class ResponseStore:
         """A part of the items of a response or of a conversation.
 
         Args:
-            owner: its id; that it exists is not checked.
-            side: which of its items.
+            owner: its id.
+            side: which of its items; the owner is a conversation only for `conversation`.
             limit: how many at most.
             order: by time.
             after: id of the item before the first one of the part.
 
         Raises:
-            ApiError: 400 if there is no item `after`.
+            ApiError: 404 without the owner, 400 without an item `after`.
         """
         where, values = "owner = ? AND side = ?", [owner, side]
         direction, beyond = ("ASC", ">") if order == "asc" else ("DESC", "<")
         with self._transaction() as db:
+            if side == "conversation":
+                self.conversation(owner)
+            else:
+                self.response(owner)
             if after is not None:
                 row = db.execute(
                     f"SELECT number FROM item WHERE {where} AND id = ?",  # noqa: S608
@@ -326,18 +330,20 @@ class ResponseStore:
         item: Item = orjson.loads(row[0])
         return item
 
-    def delete_conversation_item(self, conversation_id: str, item_id: str) -> None:
-        """Delete one item.
+    def delete_conversation_item(self, conversation_id: str, item_id: str) -> dict[str, Any]:
+        """Delete one item; the conversation that it was in.
 
         Raises:
             ApiError: 404.
         """
         with self._transaction() as db:
+            conversation = self.conversation(conversation_id)
             deleted = db.execute(
                 "DELETE FROM item WHERE owner = ? AND id = ?", (conversation_id, item_id)
             )
             if not deleted.rowcount:
                 raise _no_item(conversation_id, item_id)
+        return conversation
 
     # The file.
 

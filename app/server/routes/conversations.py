@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
+from app.server.calls.item_lists import Include, item_list
 from app.server.calls.responses_input import chat_input
 from app.server.calls.responses_kept import in_store, kept_item
 from app.server.calls.responses_output import new_id
-from app.server.calls.retrieval import Cursor, Limit, Order
+from app.server.calls.retrieval import DEFAULT_PAGE, Cursor, Limit, Order
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
 from app.server.responses.store import ItemPage, ResponseStore
@@ -113,12 +113,12 @@ async def list_items(
     include: Include = None,
 ) -> Response:
     """The items, newest first, in pages."""
-
-    def page(store: ResponseStore) -> ItemPage:
-        store.conversation(conversation_id)
-        return store.items(conversation_id, "conversation", limit=limit, order=order, after=after)
-
-    return json_response(item_list(await in_store(server_context(request), page)))
+    context = server_context(request)
+    page = await in_store(
+        context,
+        lambda it: it.items(conversation_id, "conversation", limit=limit, order=order, after=after),
+    )
+    return json_response(item_list(page))
 
 
 @router.get("/v1/conversations/{conversation_id}/items/{item_id}")
@@ -141,13 +141,10 @@ async def delete_item(
     conversation_id: ConversationPath, item_id: ItemPath, request: Request
 ) -> Response:
     """Delete one item; the conversation is the answer."""
-
-    def delete(store: ResponseStore) -> dict[str, Any]:
-        store.conversation(conversation_id)
-        store.delete_conversation_item(conversation_id, item_id)
-        return store.conversation(conversation_id)
-
-    return json_response(await in_store(server_context(request), delete))
+    context = server_context(request)
+    return json_response(
+        await in_store(context, lambda it: it.delete_conversation_item(conversation_id, item_id))
+    )
 
 
 def _checked(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,23 +1,23 @@
 """`POST /v1/rerank`: documents in the order in which they fit a query, in Cohere's and Jina's shape."""
 
 import uuid
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.server.calls.embedding import with_embedder
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.reranking import rerank
 from app.server.middleware.auth import requires
-from app.server.middleware.disconnect import while_connected
 from app.server.process.context import server_context
 from app.server.wire.answers.chat import Reranking
 from app.server.wire.described import answers
-from app.server.wire.errors import ApiError, unavailable
+from app.server.wire.errors import ApiError
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
 from app.server.wire.retrieval_schemas import RerankRequest
-from engine.api.errors import ModelError, ModelNotFound
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -39,15 +39,8 @@ async def create_rerank(body: RerankRequest, request: Request) -> Response:
             code="model_not_found",
         )
     texts = [one.text for one in body.documents]
-    try:
-        with context.drain.work():
-            ranked = await while_connected(request, context, rerank(embedder, body.query, texts))
-    except ModelNotFound as error:
-        raise ApiError(404, str(error), param="model", code="model_not_found") from error
-    except ModelError as error:
-        raise unavailable(str(error)) from error
-    finally:
-        context.models.use_embedder(body.keep_alive)
+    work = partial(rerank, embedder, body.query, texts)
+    ranked = await with_embedder(request, context, work, keep_alive_s=body.keep_alive)
     order = sorted(range(len(texts)), key=lambda index: -ranked.scores[index])
     with_text = body.return_documents is not False
     return json_response(

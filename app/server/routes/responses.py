@@ -13,7 +13,7 @@ from app.server.calls.chat_turn import ChatTurn
 from app.server.calls.compacting import summarize
 from app.server.calls.event_stream import SERVER_SENT_EVENTS, EventStream
 from app.server.calls.extra_fields import check_extra_fields
-from app.server.calls.item_lists import DEFAULT_PAGE, Include, item_list
+from app.server.calls.item_lists import Include, item_list
 from app.server.calls.mcp_turn import McpTurn
 from app.server.calls.responses_answer import ResponseAnswer, response_usage
 from app.server.calls.responses_call import begin_response, find_mcp
@@ -23,7 +23,7 @@ from app.server.calls.responses_kept import in_store, keeping, kept_input
 from app.server.calls.responses_output import new_id
 from app.server.calls.responses_request import OwnNames, chat_request
 from app.server.calls.responses_tools import read_tools
-from app.server.calls.retrieval import Cursor, Limit, Order
+from app.server.calls.retrieval import DEFAULT_PAGE, Cursor, Limit, Order
 from app.server.calls.socket_history import socket_history
 from app.server.calls.structured import add_not_enforced
 from app.server.calls.turn_prompt import count_prompt_tokens
@@ -243,7 +243,6 @@ async def list_input_items(
 ) -> Response:
     """The items of a response's own input, newest first, in pages."""
     context = server_context(request)
-    await in_store(context, lambda it: it.response(response_id))
     page = await in_store(
         context,
         lambda it: it.items(response_id, "input", limit=limit, order=order, after=after),

@@ -3,7 +3,7 @@
 `GET /snapshot` contains the settings in force.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -28,11 +28,7 @@ async def set_scheduling(body: SchedulingRequest, request: Request) -> Response:
     """Change the given settings from the next step on; the answer contains all settings."""
     engine = engine_named(server_context(request), body.model)
     check_extra_fields(request, body)
-    named = {
-        name: getattr(body, name) for name in body.model_fields_set & set(type(body).model_fields)
-    }
-    named.pop("model", None)
-    given = {name: value for name, value in named.items() if value is not None}
+    given = body.model_dump(include={one.name for one in fields(Scheduling)}, exclude_none=True)
     scheduling = replace(engine.scheduling, **given)
     engine.set_scheduling(scheduling)
     return json_response(asdict(scheduling))

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from app.server.calls.chunking import STRATEGY, check_chunking
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.calls.retrieval import (
+    DEFAULT_PAGE,
     Cursor,
     Limit,
     Order,
@@ -60,7 +61,6 @@ Result = TypeVar("Result")
 
 router = APIRouter(route_class=JsonRoute)
 
-DEFAULT_PAGE = 20
 DEFAULT_RESULTS = 10
 POLL_AFTER = {"openai-poll-after-ms": "200"}
 """How long the official client waits before it asks again whether files are indexed."""

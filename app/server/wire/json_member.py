@@ -7,6 +7,8 @@ import orjson
 
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 _PLAIN = re.compile(r'[^"\\]+')
+_SECOND_HALF = re.compile(r"\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,4})?")
 
 
 class _State(Enum):
@@ -77,9 +79,8 @@ def _value(text: str, escape: "re.Match[str]") -> tuple[str | None, int]:
     if high >= 0xDC00:
         return "\ufffd", end  # a second half alone
     rest = text[end : end + 6]
-    if re.fullmatch(r"\\u[dD][c-fC-F][0-9a-fA-F]{2}", rest):
+    if _SECOND_HALF.fullmatch(rest):
         return orjson.loads(f'"{code}{rest}"'), end + 6
-    whole_escape = re.compile(r"\\(?:u[0-9a-fA-F]{0,4})?")
-    if len(rest) < 6 and whole_escape.fullmatch(rest or "\\"):
+    if len(rest) < 6 and _BEGUN_ESCAPE.fullmatch(rest or "\\"):
         return None, end
     return "\ufffd", end

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from app.server.wire.body import Body, IsOff, nothing
+from app.server.wire.generation_fields import WITHOUT_EFFECT
 from app.server.wire.schemas import MAX_LOGPROBS, ReasoningEffort, TemplateVariables
 from engine.api.request import NO_LIMIT
 
@@ -35,8 +36,7 @@ Items = Annotated[list[dict[str, Any]], Field(max_length=MAX_ITEMS)]
 ItemsOrText = str | Items
 
 _CACHE_HINTS = {
-    "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
-    "prompt_cache_retention": "as `prompt_cache_options`",
+    name: WITHOUT_EFFECT[name] for name in ("prompt_cache_options", "prompt_cache_retention")
 }
 
 

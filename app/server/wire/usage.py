@@ -8,6 +8,26 @@ from app.server.wire.schemas import SamplingFields
 from engine.api.request import RequestOutput, TokenBatch
 
 
+def input_output_usage(
+    read: int, cached: int, written: int, *, reasoning: int = 0
+) -> dict[str, Any]:
+    """The `usage` object of OpenAI's newer endpoints, which speak of input and output.
+
+    The client's own type requires `cache_write_tokens`. Every token of a prompt that is computed is written
+    to the KV cache, so they are those that were not found in it.
+    """
+    return {
+        "input_tokens": read,
+        "input_tokens_details": {
+            "cached_tokens": cached,
+            "cache_write_tokens": max(0, read - cached),
+        },
+        "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": reasoning},
+        "total_tokens": read + written,
+    }
+
+
 class CallUsage(ABC):
     """The token counts of a call."""
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from app.server.wire.answers.base import Answer, ListAnswer
+from app.server.wire.answers.base import Answer, PageAnswer
 from engine.api.snapshot import ModelInfo
 
 
@@ -26,12 +26,9 @@ class ModelObject(Answer):
     details: ModelInfo | None = None
 
 
-class ModelList(ListAnswer[ModelObject]):
+class ModelList(PageAnswer[ModelObject]):
     """The models that are served."""
 
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
     models: list[dict[str, Any]] | None = None
     """With `client_version`: the loaded models in Codex's form."""
 
