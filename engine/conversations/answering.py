@@ -39,7 +39,7 @@ from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.thinking import Thinking
-from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, NodeView
 from engine.text.clipped import clipped
 
 _log = logging.getLogger(__name__)
@@ -269,7 +269,9 @@ class Answering:
                 self._background.begin(tuple(answers), prepared)
         return answers
 
-    def model_after(self, conversation: Conversation, path: Sequence[Node]) -> str | None:
+    def model_after(
+        self, conversation: Conversation, path: Sequence[Node | NodeView]
+    ) -> str | None:
         """The one of several models that goes on after a path; None for the only or the primary one."""
         if self._models is None:
             return None
