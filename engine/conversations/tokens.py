@@ -133,6 +133,16 @@ class Tokens:
         """
         return self._prompt(node_id, at)[1].token_ids
 
+    def prompt_of(self, answer_id: str) -> tuple[EngineClient, tuple[int, ...]]:
+        """The engine that gave an answer, and the token ids of the prompt that it has for it now.
+
+        Raises:
+            PravahaError: the chat template rejects the messages, or the model is not loaded.
+        """
+        path = self._nodes.path_to(answer_id)
+        client, builder = self._answering.engine_of(self._loaded.current, path)
+        return client, builder.build(path[:-1]).token_ids
+
     def price(self, node_id: str, *, at: int | None = None) -> "Future[ForkPrice]":
         """The predicted cost of continuing a node, with the cache as it is now; arguments as `prompt_ids`.
 
