@@ -16,14 +16,19 @@ from app.slash.models import NOW, meant_model, read_model
 from app.text.safe_text import safe_line
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
-from app.tui.view.model_lines import build_answered_by, build_chosen, build_gone, build_loaded
+from app.tui.view.model_lines import (
+    answer_models,
+    build_answered_by,
+    build_chosen,
+    build_gone,
+    build_loaded,
+)
 from app.tui.widgets.model_picker import AGAIN, Change, ModelPicker, PickedModel
 from app.tui.widgets.prompt import Prompt
 from engine.api.available_model import AvailableModel
 from engine.api.errors import InvalidRequest, ModelNotFound, PravahaError
 from engine.api.snapshot import EngineState
 from engine.clients.model_set import ModelSet
-from engine.conversations.tree import NodeKind
 from engine.runtime.model_change import CHANGE_DRAIN_S
 
 _FRESH_S = 10.0
@@ -122,14 +127,10 @@ class ModelActions:
         if model is None or session.tree_id == self._hinted_for:
             return False
         self._hinted_for = session.tree_id
-        answered = [
-            node.model
-            for node in session.path()
-            if node.kind is NodeKind.ASSISTANT and node.model is not None
-        ]
-        several = session.model.several
+        path, several = session.path(), session.model.several
+        answered = answer_models(path)
         if several is not None:
-            chosen = session.tree.model_after([node.id for node in session.path()])
+            chosen = session.tree.model_after([node.id for node in path])
             if chosen is not None and not several.has(chosen):
                 self._screen.notify_safely(build_gone(chosen, model.name))
         elif answered and answered[-1] != model.name and not session.answers.generating:
@@ -149,11 +150,7 @@ class ModelActions:
         screen, several = self._screen, self._several
         if several is None:
             return
-        earlier = [
-            node.model
-            for node in screen.session.path()
-            if node.kind is NodeKind.ASSISTANT and node.model is not None
-        ]
+        earlier = answer_models(screen.session.path())
         try:
             if not screen.session.model.choose(name):
                 screen.notify_safely(f"{name} answers this branch already.")
