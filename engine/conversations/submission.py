@@ -351,7 +351,7 @@ def _with_reasoning(
         tail_of(ids[: len(ids) - begun], 0, partial(tokenizer.decode, skip_special=False)),
         markers,
         encode=partial(tokenizer.encode, special=True),
-        encode_rest=tokenizer.encode,
+        encode_rest=tokenizer.encode_rest,
     )
     if reasoning is None:  # the template has ended it: the model is not to think
         return sampling
