@@ -275,7 +275,7 @@ class Answering:
         """The one of several models that goes on after a path; None for the only or the primary one."""
         if self._models is None:
             return None
-        name = conversation.tree.model_after([node.id for node in path])
+        name = conversation.tree.model_after(node.id for node in reversed(path))
         return name if name is not None and self._models.has(name) else None
 
     def stop(self, conversation: Conversation, node_id: str | None) -> None:

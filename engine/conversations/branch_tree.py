@@ -193,13 +193,15 @@ class BranchTree:
         """The model that was chosen at a node, None for the root; None if none was."""
         return self._models.get(node_id or _ROOT)
 
-    def model_after(self, path: Sequence[str]) -> str | None:
-        """The model that answers at the end of a path of ids: that chosen last, else that of the last answer.
+    def model_after(self, upwards: Iterable[str]) -> str | None:
+        """The model that answers at the end of a path: that chosen last, else that of the last answer.
+
+        Costs as many steps as there are nodes after that.
 
         Args:
-            path: root first; nodes that are not in the tree yet are passed over.
+            upwards: the ids of the path, the root last; nodes that are not in the tree yet are passed over.
         """
-        for one in reversed(path):
+        for one in upwards:
             if (chosen := self._models.get(one)) is not None:
                 return chosen
             node = self._nodes.get(one)

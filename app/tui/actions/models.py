@@ -130,7 +130,7 @@ class ModelActions:
         path, several = session.path(), session.model.several
         answered = answer_models(path)
         if several is not None:
-            chosen = session.tree.model_after([node.id for node in path])
+            chosen = session.tree.model_after(node.id for node in reversed(path))
             if chosen is not None and not several.has(chosen):
                 self._screen.notify_safely(build_gone(chosen, model.name))
         elif answered and answered[-1] != model.name and not session.answers.generating:
