@@ -23,7 +23,7 @@ from app.tui.view.model_lines import (
     build_gone,
     build_loaded,
 )
-from app.tui.widgets.model_picker import AGAIN, Change, ModelPicker, PickedModel
+from app.tui.widgets.model_picker import Change, ModelPicker, PickedModel
 from app.tui.widgets.prompt import Prompt
 from engine.api.available_model import AvailableModel
 from engine.api.errors import InvalidRequest, ModelNotFound, PravahaError
@@ -67,9 +67,7 @@ class ModelActions:
 
     def choose_for(self, picked: Callable[[str], None]) -> None:
         """Open the picker to have a message answered by another model, which `picked` gets."""
-        self._work(
-            self._choose(lambda one: None if one is None else picked(one.name), purpose=AGAIN)
-        )
+        self._work(self._choose(lambda one: None if one is None else picked(one.name), again=True))
 
     def switch(self, argument: str) -> None:
         """Load the named model, or let it answer the branch if there are several.
@@ -213,7 +211,7 @@ class ModelActions:
             await asyncio.sleep(_WATCH_S)
 
     async def _choose(
-        self, picked: Callable[[PickedModel | None], None], *, purpose: str = ""
+        self, picked: Callable[[PickedModel | None], None], *, again: bool = False
     ) -> None:
         if isinstance(self._screen.dialog, ModelPicker):
             return
@@ -225,8 +223,7 @@ class ModelActions:
             change=None
             if self._several is None
             else lambda change, name: self._work(self._change(change, name)),
-            purpose=purpose
-            or ("enter loads" if self._several is None else "enter answers this branch"),
+            again=again,
         )
         await self._screen.open_dialog(picker, picked)
         try:
