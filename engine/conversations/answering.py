@@ -538,7 +538,7 @@ class Answering:
             self._nodes.set_turn_ids(conversation, prepared.tokenized)
             if prepared.planner is None:
                 return prepared.planned(answer)
-            deciding = Deciding(prepared, self.submit_aside, self._clock())
+            deciding = Deciding(prepared, prepared.planner, self.submit_aside, self._clock())
             self._deciding[answer.node_id] = deciding
             if deciding.submitted:
                 deltas.append(answer.reads(len(prepared.token_ids)))
