@@ -610,8 +610,7 @@ class Answering:
             return False
         if (queue := conversation.queues.pop(answer.node_id, None)) is not None:
             conversation.queues[new.node_id] = queue
-        made = new.node()
-        deltas.append(NodeDelta(made.id, "", made.status, made.finish, made.error))
+        deltas.append(_added(new.node()))
         return True
 
     def _same_model(
@@ -732,10 +731,7 @@ class Answering:
             if queue:
                 conversation.queues[node_id] = queue
             new = conversation.answers[node_id]
-            deltas += [
-                NodeDelta(node.id, "", node.status, node.finish, node.error)
-                for node in (*new.asked[len(path) :], new.node())
-            ]
+            deltas += [_added(node) for node in (*new.asked[len(path) :], new.node())]
 
 
 def _refuse_if_away(client: EngineClient) -> None:
@@ -758,6 +754,11 @@ def _is_loading(client: EngineClient) -> bool:
 def _close_tools(answer: Answer) -> None:
     if answer.tools is not None:
         answer.tools.close()
+
+
+def _added(node: Node) -> NodeDelta:
+    """The change that adds a node."""
+    return NodeDelta(node.id, "", node.status, node.finish, node.error)
 
 
 def _accepted(answer: Answer) -> NodeDelta:
