@@ -25,7 +25,7 @@ class Deciding:
     def __init__(
         self, prepared: PreparedAnswers, planner: CallPlanner, submit: Submit, began: float
     ) -> None:
-        """Submit the rows of `planner`, that of `prepared`. A row that is refused is reported by `is_done`."""
+        """Submit the rows of `planner`, that of `prepared`. One that is refused is reported by `is_done`."""
         self.prepared = prepared
         self.began = began
         self.cached_tokens = 0
