@@ -248,23 +248,18 @@ class BranchTree:
 
     def apply(self, changes: Iterable[Assignment]) -> None:
         """The effect of assignments to `head`, `checkout`, `sources`, `model` and the flags of nodes."""
+        pointers = {
+            "head": self._heads,
+            "checkout": self._checkout,
+            "sources": self._sources,
+            "model": self._models,
+        }
         for change in changes:
-            if change.target == "head":
-                self._heads.pop(change.key, None)
+            if change.target in pointers:
+                values = pointers[change.target]
+                values.pop(change.key, None)  # one that is set anew comes last
                 if isinstance(change.value, str):
-                    self._heads[change.key] = change.value
-            elif change.target == "checkout":
-                self._checkout.pop(change.key, None)
-                if isinstance(change.value, str):
-                    self._checkout[change.key] = change.value
-            elif change.target == "sources":
-                self._sources.pop(change.key, None)
-                if isinstance(change.value, str):
-                    self._sources[change.key] = change.value
-            elif change.target == "model":
-                self._models.pop(change.key, None)
-                if isinstance(change.value, str):
-                    self._models[change.key] = change.value
+                    values[change.key] = change.value
             elif change.target in ("label", "rating", "pruned_at"):
                 node = self._nodes[change.key]
                 self._nodes[change.key] = node.with_flag(change.target, change.value)
