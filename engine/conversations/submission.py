@@ -85,7 +85,7 @@ class PreparedAnswers:
         tokenized: user nodes with new token ids.
         tokenizer: the tokenizer's fingerprint.
         model: the model's name.
-        sampling: the sampling parameters that are used.
+        sampling: the sampling parameters that are used, without the grammar; stored with the answers.
         grammar: the language of the answers, or None.
         images: the images of the prompt.
         tools: what the model is offered, or None.
@@ -120,9 +120,12 @@ class PreparedAnswers:
             begun = Beginning("", plan.suffix, plan.begun, (math.nan,) * len(plan.suffix))
         answer.read_calls(planner.whole_parser(), begun)
         sampling = planner.sampling(replace(self.sampling, grammar=self.grammar))
+        grammar = sampling.grammar
         if plan.begun:  # nobody reasons inside of a call
             sampling = replace(sampling, reasoning=None)
-        return replace(self, sampling=sampling, grammar=sampling.grammar, suffix=plan.suffix)
+        return replace(
+            self, sampling=replace(sampling, grammar=None), grammar=grammar, suffix=plan.suffix
+        )
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
