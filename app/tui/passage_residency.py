@@ -15,30 +15,30 @@ from engine.conversations.session import TreeSession
 class PassageResidency:
     """Used by the screen's thread.
 
-    The positions of passages in the prompt are computed once for each message; then one look-up of the
+    The positions of passages in the prompt are computed once for each answer; then one look-up of the
     prompt's residency tells about all of them. Costs O(tokens / block).
     """
 
-    def __init__(self, session: TreeSession, client: EngineClient) -> None:
+    def __init__(self, session: TreeSession) -> None:
         self._session = session
-        self._client = client
+        self._client: EngineClient | None = None  # of the answer
         self._known_for: tuple[str, str] = ("", "")
         self._ids: tuple[int, ...] = ()
         self._spans: dict[int, tuple[int, int]] = {}
 
     def prefixes(
-        self, message: str, context: str, passages: Sequence[StoredPassage]
+        self, answer: str, context: str, passages: Sequence[StoredPassage]
     ) -> Mapping[int, Prefix]:
         """Whether each passage, by its number, is in the pool; empty while that is not known.
 
         Args:
-            message: the id of the message that the passages belong to.
-            context: the text before the message, with all of its passages.
-            passages: those of the message; one that an earlier message has is where that has it.
+            answer: the id of the answer that the passages were found for.
+            context: the text before the answer's message, with all of its passages.
+            passages: those of the answer; one that an earlier message has is where that has it.
         """
         try:
-            self._locate(message, context, passages)
-            residency = self._client.residency(self._ids) if self._spans else None
+            client = self._locate(answer, context, passages)
+            residency = client.residency(self._ids) if self._spans else None
         except PravahaError:  # no model, or another one whose template rejects the messages
             return {}
         if residency is None:
@@ -49,17 +49,19 @@ class PassageResidency:
             for number, (start, end) in self._spans.items()
         }
 
-    def _locate(self, message: str, context: str, passages: Sequence[StoredPassage]) -> None:
-        """Find the tokens of each passage, half-open."""
-        wanted = (message, self._client.tokenizer_fingerprint())
-        if self._known_for == wanted:
-            return
-        ids = self._session.tokens.prompt_ids(message)
-        texts = self._client.token_texts(ids)
+    def _locate(self, answer: str, context: str, passages: Sequence[StoredPassage]) -> EngineClient:
+        """Find the tokens of each passage, half-open; the engine of the answer, whose tokens they are."""
+        client = self._client
+        if client is not None and self._known_for == (answer, client.tokenizer_fingerprint()):
+            return client
+        client, ids = self._session.tokens.prompt_of(answer)
+        texts = client.token_texts(ids)
         prompt, ends = "".join(texts), list(accumulate(map(len, texts)))
-        self._known_for, self._ids, self._spans = wanted, ids, {}
+        self._client, self._known_for = client, (answer, client.tokenizer_fingerprint())
+        self._ids, self._spans = ids, {}
         for one, block in passage_blocks(context, passages):
             at = prompt.find(block.body)
             if block.body and at >= 0:  # the template may change what messages contain
                 last = at + len(block.body)
                 self._spans[one.n] = (bisect_right(ends, at), bisect_left(ends, last) + 1)
+        return client

@@ -6,6 +6,7 @@ every `FIGURES_S`, to leave processor time to the engine; what shows the blocks 
 governor allows.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from time import thread_time
 
@@ -90,8 +91,8 @@ class Presenter:
         self._engine = EngineHistory(client)
         self.map_governor = MapGovernor()
         self._shown_at: float | None = None  # the instant that panes show; None for the present
-        self.history = History()
-        self._histories = {session.model.current: self.history}  # by one of several models
+        self._histories: defaultdict[str | None, History] = defaultdict(History)  # by model
+        self.history = self._histories[session.model.current]
         self.snapshot = client.snapshot()
 
     @property
@@ -126,7 +127,7 @@ class Presenter:
         drew = Drew.TEXT
         self.map_governor.crowded = self.crowded
         if self._figures_due(snapshot, now):
-            self.history = self._histories.setdefault(self._session.model.current, History())
+            self.history = self._histories[self._session.model.current]
             self.history.add(now, snapshot)
             self._engine.add(now, snapshot)
             live = self._hurried or self.map_governor.due(now)

@@ -188,11 +188,9 @@ class HttpClient:
 
         The future fails as `load_model`, and may wait for a model that is in use to become idle.
         """
-        path = f"/v1/models/{quote(name, safe='')}/{change}"
         body = {} if change == "reload" else {"drain_seconds": MAX_CHANGE_DRAIN_S}
-        future = self._connection.begin(
-            self._connection.post(path, body, within_s=MAX_CHANGE_DRAIN_S)
-        )
+        work = self._connection.post(_change_path(name, change), body, within_s=MAX_CHANGE_DRAIN_S)
+        future = self._connection.begin(work)
         future.add_done_callback(lambda _: self._wake())
         return future
 
@@ -357,9 +355,8 @@ class HttpClient:
         return self._connection.call(self._connection.post(path, body))
 
     def _change_model(self, name: str, change: str, drain_s: float) -> None:
-        path = f"/v1/models/{quote(name, safe='')}/{change}"
         body = {"drain_seconds": drain_s}
-        work = self._connection.post(path, body, within_s=READ_TIMEOUT_S)
+        work = self._connection.post(_change_path(name, change), body, within_s=READ_TIMEOUT_S)
         answer = self._connection.call(work, wait_s=READ_TIMEOUT_S)
         if isinstance(answer, dict) and answer.get("beside_others"):
             self._connection.call(self._poller.choose(name), wait_s=READ_TIMEOUT_S)
@@ -411,3 +408,7 @@ class HttpClient:
     def _wake(self) -> None:
         for callback in self._wake_callbacks:
             callback()
+
+
+def _change_path(name: str, change: str) -> str:
+    return f"/v1/models/{quote(name, safe='')}/{change}"

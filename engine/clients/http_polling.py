@@ -114,9 +114,7 @@ class EnginePoller:
             PravahaError: as `refresh_snapshot`.
         """
         async with self._polling:  # no answer about the old model is on its way
-            self._connection.model = model
-            for feed in self._feeds:
-                feed.reset()
+            self._use(model)
             await self.refresh_snapshot()
         self._resume()
 
@@ -131,9 +129,7 @@ class EnginePoller:
         except ModelNotFound:  # the server was started again without the model that was chosen
             if self._connection.model is None or self._connection.keeps_model:
                 raise
-            self._connection.model = None
-            for feed in self._feeds:
-                feed.reset()
+            self._use(None)
             data = await self._connection.get("/snapshot")
         if "snapshot" not in data:
             raise self._connection.format_error()
@@ -145,6 +141,11 @@ class EnginePoller:
         self._replace_snapshot(snapshot)
         # The least difference is the one with the least delay, so the nearest to that of the clocks.
         self._shift = min(self._shift, now - data.get("now", data["snapshot"]["time"]))
+
+    def _use(self, model: str | None) -> None:
+        self._connection.model = model
+        for feed in self._feeds:
+            feed.reset()
 
     async def _watch(self) -> None:
         """Poll the snapshot every `IDLE_POLL_S` until something reads."""

@@ -47,7 +47,7 @@ class InProcessClient:
 
     def cancel(self, request_id: str) -> None:
         """Abort a request; unknown ids are ignored."""
-        self._engine.abort(request_id)
+        self._engine_of(request_id).abort(request_id)
 
     def drain(self, request_id: str) -> TokenBatch | None:
         """All new tokens of the request, or None; the final batch removes the request."""
@@ -66,7 +66,8 @@ class InProcessClient:
         sampling: SamplingParams | None = None,
     ) -> list[str]:
         """Fork a running request; see `EngineClient.fork`."""
-        handles = self._engine.fork(request_id, at=at, n=n, sampling=sampling)
+        engine = self._engine_of(request_id)
+        handles = engine.fork(request_id, at=at, n=n, sampling=sampling)
         self._handles |= {handle.request_id: handle for handle in handles}
         return [handle.request_id for handle in handles]
 
@@ -184,7 +185,7 @@ class InProcessClient:
 
     def end_reasoning(self, request_id: str) -> None:
         """End a request's reasoning at the next step boundary."""
-        self._engine.end_reasoning(request_id)
+        self._engine_of(request_id).end_reasoning(request_id)
 
     def tool_template(self) -> str:
         """The source of the chat template that the model has for tools."""
@@ -216,3 +217,7 @@ class InProcessClient:
     def close(self) -> None:
         """Shut the engine down."""
         self._engine.shutdown()
+
+    def _engine_of(self, request_id: str) -> AsyncPravahaEngine:
+        """The engine that has a request."""
+        return self._engine

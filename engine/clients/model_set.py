@@ -13,8 +13,8 @@ from engine.clients.engine_client import EngineClient
 class ModelSet(Protocol):
     """The models of one front end, by name.
 
-    Threads: as `EngineClient`: `models`, `load`, `unload` and `reload` may run on another thread beside the
-    one that calls all others. None waits for a model to be loaded.
+    Threads: as `EngineClient`: `models`, `refreshed`, `load`, `unload` and `reload` may run on another thread
+    beside the one that calls all others. None waits for a model to be loaded.
     """
 
     @property

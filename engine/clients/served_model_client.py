@@ -3,11 +3,10 @@
 from collections.abc import Callable
 
 from engine.api.errors import EngineUnavailable
-from engine.api.request import Request, SamplingParams, TokenBatch
+from engine.api.request import Request, TokenBatch
 from engine.api.snapshot import EngineSnapshot
 from engine.clients.in_process import InProcessClient
 from engine.runtime.engine import AsyncPravahaEngine
-from engine.runtime.request_handle import RequestHandle
 from engine.runtime.served_model import ModelLease, ModelLoading, ServedModel
 from engine.runtime.served_models import ServedModels
 
@@ -16,7 +15,8 @@ class ServedModelClient(InProcessClient):
     """Drives whichever engine has the model: a reload may replace it.
 
     A request holds a lease of the model until its last batch is drained, so that the model is not unloaded
-    for being idle. Requests of a replaced engine are drained and cancelled as before.
+    for being idle; a fork holds none: the engine keeps the model while it runs. Requests of a replaced engine
+    are drained and cancelled as before.
 
     Args:
         models: the models of the process, which their owner closes.
@@ -63,14 +63,6 @@ class ServedModelClient(InProcessClient):
         self._handles[handle.request_id] = handle
         return handle.request_id
 
-    def cancel(self, request_id: str) -> None:
-        """Abort a request; unknown ids are ignored."""
-        self._engine_of(request_id).abort(request_id)
-
-    def end_reasoning(self, request_id: str) -> None:
-        """End a request's reasoning at the next step boundary."""
-        self._engine_of(request_id).end_reasoning(request_id)
-
     def drain(self, request_id: str) -> TokenBatch | None:
         """All new tokens of the request, or None; the final batch removes the request."""
         batch = super().drain(request_id)
@@ -79,21 +71,6 @@ class ServedModelClient(InProcessClient):
             if lease is not None:
                 self._models.release(lease)
         return batch
-
-    def fork(
-        self,
-        request_id: str,
-        *,
-        at: int | None = None,
-        n: int = 1,
-        sampling: SamplingParams | None = None,
-    ) -> list[str]:
-        """Fork a running request; see `EngineClient.fork`. The engine keeps the model while they run."""
-        handles: list[RequestHandle] = self._engine_of(request_id).fork(
-            request_id, at=at, n=n, sampling=sampling
-        )
-        self._handles |= {handle.request_id: handle for handle in handles}
-        return [handle.request_id for handle in handles]
 
     def snapshot(self) -> EngineSnapshot:
         """The engine at its last step boundary; `loading` also while the load waits for its turn."""

@@ -34,9 +34,8 @@ class SeveralModelsClient:
         self._epoch_base = 0
         self._last_epoch = -1
         self._ring = EventRing()
-        self._next_events: dict[
-            int, int
-        ] = {}  # by the id of a client, which lives as long as this one
+        # By the id of a client, which lives as long as this one.
+        self._next_events: dict[int, int] = {}
 
     def follow(self, chosen: Callable[[], str | None]) -> None:
         """Ask the model that `chosen` names at each call; None is the primary one."""

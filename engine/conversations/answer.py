@@ -133,9 +133,8 @@ class Answer:
         self._reasoning_check = begin_check()
         self._shown_reasoning: list[str] = []
         self._citations: CitationCheck | None = None
-        self._streams_checked = (
-            True  # whether the text that the check of citations returns is shown at once
-        )
+        # Whether the text that the check of citations returns is shown at once.
+        self._streams_checked = True
         self._ending: tuple[NodeStatus, str | None] | None = None  # until the citations are checked
         self._shown: list[str] | None = None  # until a text was fed to the checks
         self._was_seen = False  # whether somebody was shown what it begins with
@@ -503,17 +502,18 @@ class Answer:
         if not logprobs and self._ids:
             logprobs = (math.nan,) * len(self._ids) if begun.logprobs else ()
         topk, drafted = tuple(self._topk), tuple(self._drafted)
+        written = self._written
         if begun.topk or (topk and begun.token_ids):
             topk = _padded(begun.topk, len(begun.token_ids)) + _padded(topk, len(self._ids))
         return replace(
             self._node,
-            text=self._written,
+            text=written,
             token_ids=(*begun.token_ids, *self._ids) or None,
             logprobs=begun.logprobs + logprobs,
             topk=topk,
             drafted=(False,) * len(begun.token_ids) + drafted if drafted else (),
             n_gen=len(self._ids),
-            **self._reasoned(),
+            **self._reasoned(written),
         )
 
     @property
@@ -522,12 +522,12 @@ class Answer:
         begun = "" if self.beginning is None else self.beginning.text
         return begun + "".join(self._text)
 
-    def _reasoned(self) -> dict[str, Any]:
-        """The fields of the reasoning, if there is any, and of the answer that is a message of its own."""
+    def _reasoned(self, written: str) -> dict[str, Any]:
+        """The fields of the reasoning in the whole answer, and of an answer that is a message of its own."""
         reader = self._reasoning
         if reader is None:
             return {}
-        answer_at = reader.answer_at(self._written, calls=bool(self.calls))
+        answer_at = reader.answer_at(written, calls=bool(self.calls))
         if not (reader.count or reader.reasoning):
             return {"answer_at": answer_at} if answer_at else {}
         return {

@@ -39,7 +39,7 @@ from engine.conversations.storage.store import Store
 from engine.conversations.submission import PreparedAnswers, Submitter
 from engine.conversations.text_guard import NoGuard, TextGuard
 from engine.conversations.thinking import Thinking
-from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus
+from engine.conversations.tree import Node, NodeDelta, NodeKind, NodeStatus, NodeView
 from engine.text.clipped import clipped
 
 _log = logging.getLogger(__name__)
@@ -269,11 +269,13 @@ class Answering:
                 self._background.begin(tuple(answers), prepared)
         return answers
 
-    def model_after(self, conversation: Conversation, path: Sequence[Node]) -> str | None:
+    def model_after(
+        self, conversation: Conversation, path: Sequence[Node | NodeView]
+    ) -> str | None:
         """The one of several models that goes on after a path; None for the only or the primary one."""
         if self._models is None:
             return None
-        name = conversation.tree.model_after([node.id for node in path])
+        name = conversation.tree.model_after(node.id for node in reversed(path))
         return name if name is not None and self._models.has(name) else None
 
     def stop(self, conversation: Conversation, node_id: str | None) -> None:
@@ -536,7 +538,7 @@ class Answering:
             self._nodes.set_turn_ids(conversation, prepared.tokenized)
             if prepared.planner is None:
                 return prepared.planned(answer)
-            deciding = Deciding(prepared, self.submit_aside, self._clock())
+            deciding = Deciding(prepared, prepared.planner, self.submit_aside, self._clock())
             self._deciding[answer.node_id] = deciding
             if deciding.submitted:
                 deltas.append(answer.reads(len(prepared.token_ids)))
@@ -608,8 +610,7 @@ class Answering:
             return False
         if (queue := conversation.queues.pop(answer.node_id, None)) is not None:
             conversation.queues[new.node_id] = queue
-        made = new.node()
-        deltas.append(NodeDelta(made.id, "", made.status, made.finish, made.error))
+        deltas.append(_added(new.node()))
         return True
 
     def _same_model(
@@ -730,10 +731,7 @@ class Answering:
             if queue:
                 conversation.queues[node_id] = queue
             new = conversation.answers[node_id]
-            deltas += [
-                NodeDelta(node.id, "", node.status, node.finish, node.error)
-                for node in (*new.asked[len(path) :], new.node())
-            ]
+            deltas += [_added(node) for node in (*new.asked[len(path) :], new.node())]
 
 
 def _refuse_if_away(client: EngineClient) -> None:
@@ -756,6 +754,11 @@ def _is_loading(client: EngineClient) -> bool:
 def _close_tools(answer: Answer) -> None:
     if answer.tools is not None:
         answer.tools.close()
+
+
+def _added(node: Node) -> NodeDelta:
+    """The change that adds a node."""
+    return NodeDelta(node.id, "", node.status, node.finish, node.error)
 
 
 def _accepted(answer: Answer) -> NodeDelta:

@@ -193,13 +193,15 @@ class BranchTree:
         """The model that was chosen at a node, None for the root; None if none was."""
         return self._models.get(node_id or _ROOT)
 
-    def model_after(self, path: Sequence[str]) -> str | None:
-        """The model that answers at the end of a path of ids: that chosen last, else that of the last answer.
+    def model_after(self, upwards: Iterable[str]) -> str | None:
+        """The model that answers at the end of a path: that chosen last, else that of the last answer.
+
+        Costs as many steps as there are nodes after that.
 
         Args:
-            path: root first; nodes that are not in the tree yet are passed over.
+            upwards: the ids of the path, the root last; nodes that are not in the tree yet are passed over.
         """
-        for one in reversed(path):
+        for one in upwards:
             if (chosen := self._models.get(one)) is not None:
                 return chosen
             node = self._nodes.get(one)
@@ -246,23 +248,18 @@ class BranchTree:
 
     def apply(self, changes: Iterable[Assignment]) -> None:
         """The effect of assignments to `head`, `checkout`, `sources`, `model` and the flags of nodes."""
+        pointers = {
+            "head": self._heads,
+            "checkout": self._checkout,
+            "sources": self._sources,
+            "model": self._models,
+        }
         for change in changes:
-            if change.target == "head":
-                self._heads.pop(change.key, None)
+            if change.target in pointers:
+                values = pointers[change.target]
+                values.pop(change.key, None)  # one that is set anew comes last
                 if isinstance(change.value, str):
-                    self._heads[change.key] = change.value
-            elif change.target == "checkout":
-                self._checkout.pop(change.key, None)
-                if isinstance(change.value, str):
-                    self._checkout[change.key] = change.value
-            elif change.target == "sources":
-                self._sources.pop(change.key, None)
-                if isinstance(change.value, str):
-                    self._sources[change.key] = change.value
-            elif change.target == "model":
-                self._models.pop(change.key, None)
-                if isinstance(change.value, str):
-                    self._models[change.key] = change.value
+                    values[change.key] = change.value
             elif change.target in ("label", "rating", "pruned_at"):
                 node = self._nodes[change.key]
                 self._nodes[change.key] = node.with_flag(change.target, change.value)

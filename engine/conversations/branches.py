@@ -91,7 +91,8 @@ class Branches:
 
         Args:
             node_id: the node.
-            model: the one of several models that answers the branch; None goes on with that of the node.
+            model: the one of several models that answers the branch; None takes that of the open branch after
+                a user message, and goes on with that of the node after another.
 
         Raises:
             InvalidRequest: no such node, or its answer is running.
@@ -156,13 +157,12 @@ class Branches:
             )
         beginning = self._tokens.beginning(tokens, at, forced)
         with self._loaded.writing():
-            path = self._nodes.path_to(node_id)[:-1]
+            path = self._nodes.path_to(node_id)
             sampling = with_next_seed(self._sampling.current, 1, conversation.tree[node_id].seed)
-            whole = self._nodes.path_to(node_id)  # the tokens are those of the answer's model
             return self._answering.begin(
-                conversation, path, [], sampling, operation,
+                conversation, path[:-1], [], sampling, operation,
                 beginning=beginning, branch=branch, count=count,
-                model=self._answering.model_of(conversation, whole),
+                model=self._answering.model_of(conversation, path),  # whose tokens it begins with
             )  # fmt: skip
 
     def edit(self, node_id: str, text: str) -> str:

@@ -40,21 +40,20 @@ class ChosenModel:
         """The model of the next answer on the open path; None if there is one engine."""
         if self.several is None:
             return None
-        running = self._loaded.current.answer
-        if running is not None and running.wanted_model is not None:
-            chosen = self._loaded.current.tree.chosen_model(running.node_id)
-            return chosen or running.wanted_model
         conversation = self._loaded.current
+        running = conversation.answer
+        if running is not None and running.wanted_model is not None:
+            return conversation.tree.chosen_model(running.node_id) or running.wanted_model
         return self._answering.model_after(conversation, conversation.nodes) or self.several.primary
 
     def shows(self, node_id: str) -> bool:
         """Whether the model of the open branch is the one that goes on after a node."""
         if self.several is None:
             return True
-        tree = self._loaded.current.tree
-        name = tree.model_after(tree.path(node_id))
-        known = name is not None and self.several.has(name)
-        return (name if known else self.several.primary) == self.current
+        conversation = self._loaded.current
+        path = [conversation.tree[one] for one in conversation.tree.path(node_id)]
+        after = self._answering.model_after(conversation, path) or self.several.primary
+        return after == self.current
 
     def choose(self, name: str) -> bool:
         """Answer the open branch by a model from here on; False if it is answered by it already.

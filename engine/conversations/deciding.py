@@ -7,6 +7,7 @@ from dataclasses import replace
 from engine.api.request import Request, TokenBatch
 from engine.clients.engine_client import EngineClient
 from engine.conversations.submission import PreparedAnswers
+from engine.grammar.call_plan import CallPlanner
 
 Submit = Callable[[Request, EngineClient], "Future[str]"]
 """Submits a request that is no answer; see `Answering.submit_aside`."""
@@ -21,19 +22,20 @@ class Deciding:
         cached_tokens: how many tokens of the prompt were cached before the rows, once they are computed.
     """
 
-    def __init__(self, prepared: PreparedAnswers, submit: Submit, began: float) -> None:
-        """Submit the rows of `prepared.planner`. A row that is refused is reported by `is_done`."""
+    def __init__(
+        self, prepared: PreparedAnswers, planner: CallPlanner, submit: Submit, began: float
+    ) -> None:
+        """Submit the rows of `planner`, that of `prepared`. One that is refused is reported by `is_done`."""
         self.prepared = prepared
         self.began = began
         self.cached_tokens = 0
-        self.submitted: Sequence[Future[str]] = []
+        self.submitted: Sequence[Future[str]] = [
+            submit(Request(ids, sampling), prepared.client)
+            for ids, sampling in planner.rows(prepared.token_ids)
+        ]
+        self._planner = planner
         self._outputs: dict[int, TokenBatch] = {}
         self._is_decided = False
-        if prepared.planner is not None:
-            rows = prepared.planner.rows(prepared.token_ids)
-            self.submitted = [
-                submit(Request(ids, sampling), prepared.client) for ids, sampling in rows
-            ]
 
     @property
     def request_id(self) -> str | None:
@@ -62,18 +64,17 @@ class Deciding:
         if self._is_decided:
             return True
         for index, future in enumerate(self.submitted):
-            before = self._outputs.get(index)
             if not future.done() or self._has_ended(index):
                 continue
             batch = self.prepared.client.drain(future.result())
             if batch is not None:
+                before = self._outputs.get(index)
                 self._outputs[index] = batch if before is None else _joined(before, batch)
         if self.unfinished:
             return False
-        if self.prepared.planner is not None:
-            outputs = [self._outputs[index] for index in range(len(self.submitted))]
-            self.prepared.planner.decide(outputs)
-            self.cached_tokens = min((one.cached_tokens for one in outputs), default=0)
+        outputs = [self._outputs[index] for index in range(len(self.submitted))]
+        self._planner.decide(outputs)
+        self.cached_tokens = min((one.cached_tokens for one in outputs), default=0)
         self._is_decided = True
         return True
 

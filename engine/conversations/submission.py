@@ -85,7 +85,7 @@ class PreparedAnswers:
         tokenized: user nodes with new token ids.
         tokenizer: the tokenizer's fingerprint.
         model: the model's name.
-        sampling: the sampling parameters that are used.
+        sampling: the sampling parameters that are used, without the grammar; stored with the answers.
         grammar: the language of the answers, or None.
         images: the images of the prompt.
         tools: what the model is offered, or None.
@@ -120,9 +120,12 @@ class PreparedAnswers:
             begun = Beginning("", plan.suffix, plan.begun, (math.nan,) * len(plan.suffix))
         answer.read_calls(planner.whole_parser(), begun)
         sampling = planner.sampling(replace(self.sampling, grammar=self.grammar))
+        grammar = sampling.grammar
         if plan.begun:  # nobody reasons inside of a call
             sampling = replace(sampling, reasoning=None)
-        return replace(self, sampling=sampling, grammar=sampling.grammar, suffix=plan.suffix)
+        return replace(
+            self, sampling=replace(sampling, grammar=None), grammar=grammar, suffix=plan.suffix
+        )
 
     def record(self, answers: Sequence[Answer], request_ids: Sequence[str]) -> None:
         """Record the submission in its answers."""
@@ -207,9 +210,8 @@ class Submitter:
         tokenizer = ClientTokenizer(client)
         tools = None if first.tools is None else first.tools.turn(tokenizer)
         offered = () if tools is None else tools.for_template
-        prompt = builder.build(
-            first.prompt, tools=offered, variables=self._thinking_of(first).variables()
-        )
+        thinking = self._thinking_of(first, client)
+        prompt = builder.build(first.prompt, tools=offered, variables=thinking.variables())
         ids = prompt.token_ids + begun
         model = client.snapshot().model
         if model is not None and len(ids) >= model.context_length:
@@ -220,51 +222,30 @@ class Submitter:
         if tools is not None:
             shown = tools.shown_control_ids.union(sampling.shown_control_ids)
             sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
-        sampling = self._with_reasoning(client, answers, ids, len(begun), sampling, tools)
+        sampling = _with_reasoning(client, answers, ids, len(begun), sampling, tools, thinking)
         if first.limit is not None:
             sampling = replace(sampling, max_tokens=first.limit)
         if sampling.max_tokens is not None and begun:
             sampling = replace(sampling, max_tokens=max(1, sampling.max_tokens - len(begun)))
+        planner = None  # an answer whose beginning is given goes on as the model does
+        if tools is not None and model is not None and first.beginning is None:
+            planner = _planner(client, first, tools, model, ids, thinking)
         return PreparedAnswers(
-            client,
-            ids,
-            len(begun),
-            len(answers),
-            prompt.tokenized,
-            client.tokenizer_fingerprint(),
-            None if model is None else model.name,
-            sampling,
-            first.grammar,
-            prompt.images,
-            tools,
-            None
-            if tools is None or model is None
-            else self._planner(client, first, tools, model, ids),
+            client=client,
+            token_ids=ids,
+            begun=len(begun),
+            count=len(answers),
+            tokenized=prompt.tokenized,
+            tokenizer=client.tokenizer_fingerprint(),
+            model=None if model is None else model.name,
+            sampling=sampling,
+            grammar=first.grammar,
+            images=prompt.images,
+            tools=tools,
+            planner=planner,
         )
 
-    def _planner(
-        self,
-        client: EngineClient,
-        answer: Answer,
-        tools: TurnTools,
-        model: ModelInfo,
-        prompt: Sequence[int],
-    ) -> CallPlanner | None:
-        """The planner of an answer with tools; one whose beginning is given goes on as the model does."""
-        if answer.beginning is not None:
-            return None
-        return call_planner(
-            tools,
-            model,
-            call_thresholds(model, tools.tokenizer),
-            prompt,
-            render=partial(client.render_chat, variables=self.thinking.variables()),
-            follows_result=answer.prompt[-1].kind is NodeKind.TOOL,
-            in_loop=True,
-            in_words=answer.tools is not None and answer.tools.in_words,
-        )
-
-    def _thinking_of(self, answer: Answer) -> Thinking:
+    def _thinking_of(self, answer: Answer, client: EngineClient) -> Thinking:
         """What is asked of the model for an answer.
 
         It does not think about a summary; one that always thinks has half of the summary's tokens for it.
@@ -272,63 +253,9 @@ class Submitter:
         if not answer.is_summary:
             return self.thinking
         limit = None
-        if answer.limit is not None and self.client_of(answer).controls_reasoning():
+        if answer.limit is not None and client.controls_reasoning():
             limit = answer.limit // 2
         return Thinking(enabled=False, max_tokens=limit)
-
-    def _with_reasoning(
-        self,
-        client: EngineClient,
-        answers: Sequence[Answer],
-        ids: tuple[int, ...],
-        begun: int,
-        sampling: SamplingParams,
-        tools: TurnTools | None,
-    ) -> SamplingParams:
-        """Let the answers be read for reasoning; the parameters with which it can be limited and ended.
-
-        Args:
-            client: the engine.
-            answers: to one prompt.
-            ids: the prompt, whose last `begun` tokens are the beginning of the answers.
-            begun: see `ids`.
-            sampling: the parameters without it.
-            tools: what the model is offered, or None.
-        """
-        thinking = self._thinking_of(answers[0])
-        markers = client.reasoning_markers()
-        if markers is None:
-            return sampling
-        before = ids[: len(ids) - begun]
-        tail = tail_of(before, 0, lambda one: client.detokenize(one, skip_special=False))
-        reasoning = reasoning_after(
-            tail,
-            markers,
-            encode=partial(client.tokenize, special=True),
-            encode_rest=client.tokenize,
-        )
-        if reasoning is None:  # the template has ended it: the model is not to think
-            return sampling
-        divides_messages = markers.is_message and tools is not None
-        if divides_messages and tools is not None and tools.form is not HARMONY:
-            return sampling  # a form that was chosen for the model does not divide its messages
-        for answer in answers:
-            answer.read_reasoning(ReasoningReader(reasoning, passes_all=divides_messages))
-        shown = reasoning.shown_control_ids(client.control_tokens().ids).union(
-            sampling.shown_control_ids
-        )
-        sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
-        if not client.controls_reasoning():
-            if thinking.max_tokens is not None:
-                raise InvalidRequest(
-                    "The thinking of an attached server's answers cannot be limited: /think default."
-                )
-            return sampling
-        if (
-            begun
-        ):  # the engine counts from the prompt's end, where the answer may think or be done with it
-            return sampling
-        return replace(sampling, reasoning=reasoning.control(thinking.max_tokens))
 
     def submit(self, prepared: PreparedAnswers) -> tuple[str, ...]:
         """Submit answers; the ids of their requests. May run on another thread than the other methods.
@@ -376,6 +303,81 @@ class Submitter:
                 continue
             if batch is not None and batch.finish_reason is not None:
                 del self._abandoned[request_id]
+
+
+def _planner(
+    client: EngineClient,
+    answer: Answer,
+    tools: TurnTools,
+    model: ModelInfo,
+    prompt: Sequence[int],
+    thinking: Thinking,
+) -> CallPlanner | None:
+    """The planner of an answer with tools; None if the model decides itself whether it calls one."""
+    return call_planner(
+        tools,
+        model,
+        call_thresholds(model, tools.tokenizer),
+        prompt,
+        render=partial(client.render_chat, variables=thinking.variables()),
+        follows_result=answer.prompt[-1].kind is NodeKind.TOOL,
+        in_loop=True,
+        in_words=answer.tools is not None and answer.tools.in_words,
+    )
+
+
+def _with_reasoning(
+    client: EngineClient,
+    answers: Sequence[Answer],
+    ids: tuple[int, ...],
+    begun: int,
+    sampling: SamplingParams,
+    tools: TurnTools | None,
+    thinking: Thinking,
+) -> SamplingParams:
+    """Let the answers be read for reasoning; the parameters with which it can be limited and ended.
+
+    Args:
+        client: the engine.
+        answers: to one prompt.
+        ids: the prompt, whose last `begun` tokens are the beginning of the answers.
+        begun: see `ids`.
+        sampling: the parameters without it.
+        tools: what the model is offered, or None.
+        thinking: what is asked of the model.
+    """
+    markers = client.reasoning_markers()
+    if markers is None:
+        return sampling
+    tokenizer = ClientTokenizer(client)
+    reasoning = reasoning_after(
+        tail_of(ids[: len(ids) - begun], 0, partial(tokenizer.decode, skip_special=False)),
+        markers,
+        encode=partial(tokenizer.encode, special=True),
+        encode_rest=tokenizer.encode_rest,
+    )
+    if reasoning is None:  # the template has ended it: the model is not to think
+        return sampling
+    divides_messages = False
+    if markers.is_message and tools is not None:
+        if tools.form is not HARMONY:  # a form that was chosen for it does not divide its messages
+            return sampling
+        divides_messages = True
+    for answer in answers:
+        answer.read_reasoning(ReasoningReader(reasoning, passes_all=divides_messages))
+    shown = reasoning.shown_control_ids(client.control_tokens().ids).union(
+        sampling.shown_control_ids
+    )
+    sampling = replace(sampling, shown_control_ids=tuple(sorted(shown)))
+    if not client.controls_reasoning():
+        if thinking.max_tokens is not None:
+            raise InvalidRequest(
+                "The thinking of an attached server's answers cannot be limited: /think default."
+            )
+        return sampling
+    if begun:  # the engine counts from the prompt's end, where it may think or be done with it
+        return sampling
+    return replace(sampling, reasoning=reasoning.control(thinking.max_tokens))
 
 
 def _too_long(

@@ -1,6 +1,7 @@
 """`Tokens`: the tokens of the open conversation's answers and prompts, and what continuing them costs."""
 
 import math
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
@@ -67,10 +68,11 @@ class Tokens:
             EngineUnavailable: the model is not loaded.
         """
         self._nodes.view_of(node_id)
-        node = self._nodes.full(node_id)
+        path = self._nodes.path_to(node_id)
+        node = path[-1]
         if not node.token_ids or node.kind is not NodeKind.ASSISTANT:
             raise InvalidRequest("Tokens are stored with generated answers only.")
-        client = self._client_of(node_id)
+        client, _ = self._answering.engine_of(self._loaded.current, path)
         _check_tokenizer(node, client)
         count = len(node.token_ids)
         return AnswerTokens(
@@ -82,13 +84,14 @@ class Tokens:
             token_sources(node),
         )
 
-    def text_of(self, node_id: str, token_id: int) -> str:
-        """The text of any token of the model of an answer; control tokens are spelled out.
+    def texts_of(self, node_id: str, token_ids: Iterable[int]) -> list[str]:
+        """The text of each of any tokens of the model of an answer; control tokens are spelled out.
 
         Raises:
             EngineUnavailable: the model is not loaded.
         """
-        return self._client_of(node_id).detokenize([token_id], skip_special=False)
+        client = self._client_of(node_id)
+        return [client.detokenize([one], skip_special=False) for one in token_ids]
 
     def beginning(self, tokens: AnswerTokens, at: int, forced: int | None) -> Beginning | None:
         """The first `at` tokens, then the forced one; None if that is no token."""
@@ -129,6 +132,16 @@ class Tokens:
                 messages, or the model is not loaded.
         """
         return self._prompt(node_id, at)[1].token_ids
+
+    def prompt_of(self, answer_id: str) -> tuple[EngineClient, tuple[int, ...]]:
+        """The engine that gave an answer, and the token ids of the prompt that it has for it now.
+
+        Raises:
+            PravahaError: the chat template rejects the messages, or the model is not loaded.
+        """
+        path = self._nodes.path_to(answer_id)
+        client, builder = self._answering.engine_of(self._loaded.current, path)
+        return client, builder.build(path[:-1]).token_ids
 
     def price(self, node_id: str, *, at: int | None = None) -> "Future[ForkPrice]":
         """The predicted cost of continuing a node, with the cache as it is now; arguments as `prompt_ids`.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.tui.textual_workarounds.answer_markdown import AnswerMarkdown
 from engine.text.reasoning_markers import ReasoningMarkers
 from tests.fakes.fake_client import FakeClient
 
@@ -69,3 +70,17 @@ async def test_an_answer_without_reasoning_has_no_row(screen):
         assert not ui.last.query(".message-thought")
         await ui.press("shift+tab", "T")
         await ui.until(lambda: any("no reasoning to show" in one for one in ui.toasts), "why")
+
+
+async def test_it_stays_above_an_answer_that_markdown_cannot_show(screen, client, monkeypatch):
+    async def fail(self, text):
+        raise RuntimeError
+
+    monkeypatch.setattr(AnswerMarkdown, "grow", fail)
+    async with screen(client=client) as ui:
+        await ui.ask("why")
+        client.step(2)
+        await ui.shown("thinking")
+        await ui.answered()
+        await ui.shown("thought for", "Because.")
+        assert ui.text.index("thought for") < ui.text.index("Because.")

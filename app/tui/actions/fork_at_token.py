@@ -5,8 +5,6 @@ cursor, and continues after the one that is chosen. The cursor itself is in `tok
 side by side are in `compare.py`. `Branches.fork_at_token` of the session adds the answer and submits it.
 """
 
-from functools import partial
-
 from app.tui.actions.tokens import TokenActions, TokenCursor
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
@@ -80,8 +78,8 @@ class ForkAtToken:
             self._screen.notify_safely(str(error), "warning")
 
     def _rows(self, cursor: TokenCursor, topk: tuple[TopLogprob, ...]) -> tuple[Alternative, ...]:
-        text_of = partial(self._screen.session.tokens.text_of, cursor.answer.node_id)
-        texts = [text_of(one.token_id) for one in topk]
+        tokens = self._screen.session.tokens
+        texts = tokens.texts_of(cursor.answer.node_id, [one.token_id for one in topk])
         return build_alternatives(cursor.answer, cursor.unit, topk, texts, self._glyphs)
 
     def _compute(self, cursor: TokenCursor) -> None:

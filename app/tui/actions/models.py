@@ -16,14 +16,19 @@ from app.slash.models import NOW, meant_model, read_model
 from app.text.safe_text import safe_line
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
-from app.tui.view.model_lines import build_answered_by, build_chosen, build_gone, build_loaded
-from app.tui.widgets.model_picker import AGAIN, Change, ModelPicker, PickedModel
+from app.tui.view.model_lines import (
+    answer_models,
+    build_answered_by,
+    build_chosen,
+    build_gone,
+    build_loaded,
+)
+from app.tui.widgets.model_picker import Change, ModelPicker, PickedModel
 from app.tui.widgets.prompt import Prompt
 from engine.api.available_model import AvailableModel
 from engine.api.errors import InvalidRequest, ModelNotFound, PravahaError
 from engine.api.snapshot import EngineState
 from engine.clients.model_set import ModelSet
-from engine.conversations.tree import NodeKind
 from engine.runtime.model_change import CHANGE_DRAIN_S
 
 _FRESH_S = 10.0
@@ -62,9 +67,7 @@ class ModelActions:
 
     def choose_for(self, picked: Callable[[str], None]) -> None:
         """Open the picker to have a message answered by another model, which `picked` gets."""
-        self._work(
-            self._choose(lambda one: None if one is None else picked(one.name), purpose=AGAIN)
-        )
+        self._work(self._choose(lambda one: None if one is None else picked(one.name), again=True))
 
     def switch(self, argument: str) -> None:
         """Load the named model, or let it answer the branch if there are several.
@@ -122,14 +125,10 @@ class ModelActions:
         if model is None or session.tree_id == self._hinted_for:
             return False
         self._hinted_for = session.tree_id
-        answered = [
-            node.model
-            for node in session.path()
-            if node.kind is NodeKind.ASSISTANT and node.model is not None
-        ]
-        several = session.model.several
+        path, several = session.path(), session.model.several
+        answered = answer_models(path)
         if several is not None:
-            chosen = session.tree.model_after([node.id for node in session.path()])
+            chosen = session.tree.model_after(node.id for node in reversed(path))
             if chosen is not None and not several.has(chosen):
                 self._screen.notify_safely(build_gone(chosen, model.name))
         elif answered and answered[-1] != model.name and not session.answers.generating:
@@ -149,11 +148,7 @@ class ModelActions:
         screen, several = self._screen, self._several
         if several is None:
             return
-        earlier = [
-            node.model
-            for node in screen.session.path()
-            if node.kind is NodeKind.ASSISTANT and node.model is not None
-        ]
+        earlier = answer_models(screen.session.path())
         try:
             if not screen.session.model.choose(name):
                 screen.notify_safely(f"{name} answers this branch already.")
@@ -216,7 +211,7 @@ class ModelActions:
             await asyncio.sleep(_WATCH_S)
 
     async def _choose(
-        self, picked: Callable[[PickedModel | None], None], *, purpose: str = ""
+        self, picked: Callable[[PickedModel | None], None], *, again: bool = False
     ) -> None:
         if isinstance(self._screen.dialog, ModelPicker):
             return
@@ -228,8 +223,7 @@ class ModelActions:
             change=None
             if self._several is None
             else lambda change, name: self._work(self._change(change, name)),
-            purpose=purpose
-            or ("enter loads" if self._several is None else "enter answers this branch"),
+            again=again,
         )
         await self._screen.open_dialog(picker, picked)
         try:

@@ -6,7 +6,7 @@ from app.tui.actions.models import ModelActions
 from app.tui.actions.tree import TreeActions
 from app.tui.chat_screen import ChatScreen
 from app.tui.selection import Selection
-from app.tui.view.model_lines import build_chosen
+from app.tui.view.model_lines import answer_models, build_chosen
 from engine.api.errors import InvalidRequest
 from engine.conversations.tree import NodeKind
 
@@ -59,8 +59,7 @@ class OtherModel:
             branch = session.branches.fork(node_id)
             about = f"Branch {branch} begins here; {name} is loaded for it."
         else:
-            path = session.tree.path(node_id)
-            earlier = [session.tree[one].model for one in path if session.tree[one].model]
+            earlier = answer_models(session.tree[one] for one in session.tree.path(node_id))
             branch = session.branches.fork(node_id, model=name)
             waits = session.model.several.awaits(name)
             about = f"Branch {branch} begins here. " + build_chosen(

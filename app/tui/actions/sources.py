@@ -88,7 +88,7 @@ class SourceActions:
         self._glyphs = glyphs
         self._keymap = keymap
         self._library = library
-        self._residency = PassageResidency(screen.session, screen.client)
+        self._residency = PassageResidency(screen.session)
         self._documents: dict[str, Future[tuple[DocumentView, ...]]] = {}
         self._collections: Future[tuple[CollectionView, ...]] | None = None
         if library is not None:
@@ -411,12 +411,12 @@ class SourceActions:
 
     def _prefixes(self, passages: Sequence[StoredPassage]) -> Mapping[int, Prefix]:
         answer = self._answer()
-        if not passages or answer is None or answer.parent_id is None:
+        if not passages or answer is None:
             return {}
         found = self._found(answer.id)
         if found is None:
             return {}
-        return self._residency.prefixes(answer.parent_id, found.context, passages)
+        return self._residency.prefixes(answer.id, found.context, passages)
 
     def _answer(self) -> NodeView | None:
         session = self._screen.session

@@ -1,12 +1,13 @@
 """Rows of the model picker, and the sentences about models; pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.text.safe_text import safe_line
 from app.tui.numbers import compact, percent, size
 from app.tui.view.spans import Line, Span, fit
 from engine.api.available_model import AvailableModel
 from engine.api.snapshot import EngineState, ModelInfo
+from engine.conversations.tree import NodeKind, NodeView
 
 NAME_CELLS = 24
 SERVED_NAME_CELLS = 27
@@ -108,12 +109,19 @@ def build_gone(name: str, instead: str) -> str:
     return safe_line(f"Answered by {name}, which is not installed here: {instead} goes on.")
 
 
-def build_chosen(name: str, earlier: Sequence[str | None], *, is_loaded: bool) -> str:
+def answer_models(path: Iterable[NodeView]) -> list[str]:
+    """The models of a branch's answers, in the order of these."""
+    return [
+        node.model for node in path if node.kind is NodeKind.ASSISTANT and node.model is not None
+    ]
+
+
+def build_chosen(name: str, earlier: Sequence[str], *, is_loaded: bool) -> str:
     """What a choice of one of several models means for the open branch.
 
     Args:
         name: the model.
-        earlier: the models of the branch's answers.
+        earlier: the `answer_models` of the branch.
         is_loaded: whether it need not be loaded first.
     """
     text = f"{name} answers this branch from here on"
@@ -124,6 +132,6 @@ def build_chosen(name: str, earlier: Sequence[str | None], *, is_loaded: bool) -
     return safe_line(f"{text}.")
 
 
-def _others(name: str, earlier: Sequence[str | None]) -> str:
-    others = list(dict.fromkeys(one for one in earlier if one not in (None, name)))
-    return others[0] or "" if len(others) == 1 else "other models"
+def _others(name: str, earlier: Sequence[str]) -> str:
+    others = set(earlier) - {name}
+    return others.pop() if len(others) == 1 else "other models"

@@ -295,5 +295,6 @@ class Message(UniformRows, LaidOutOnce, Vertical):
         self._body = "fallback"
         await self._plain_fence.remove()
         plain = Static(Content(self._source), classes="message-body", markup=False)
-        await self.query_one(Markdown).remove()
-        await self.mount(plain, after=self.query_one(".message-head", Lines))
+        markdown = self.query_one(Markdown)
+        await self.mount(plain, before=markdown)
+        await markdown.remove()

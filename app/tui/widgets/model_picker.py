@@ -24,9 +24,6 @@ from engine.api.snapshot import EngineState
 from engine.runtime.model_change import CHANGE_DRAIN_S
 
 CELLS = 88
-AGAIN = "enter answers again"
-"""The purpose of a picker for another answer to the same message."""
-
 Change = Literal["load", "unload", "reload"]
 """What is done to one of several models."""
 
@@ -58,7 +55,7 @@ class ModelPicker(Dialog[PickedModel | None]):
         *,
         download: Callable[[], None] | None = None,
         change: Callable[[Change, str], None] | None = None,
-        purpose: str = "enter loads",
+        again: bool = False,
     ) -> None:
         """Open before the models are known; call `show_models` then.
 
@@ -67,12 +64,12 @@ class ModelPicker(Dialog[PickedModel | None]):
             requests: number of live requests, which a change would wait for.
             download: opens the search for further models; None if there is none.
             change: begins to change one of several models; None if one model is loaded in place of another.
-            purpose: what Enter does.
+            again: whether Enter has the same message answered again, also by the loaded model.
         """
         super().__init__()
         self._download = download
         self._change = change
-        self._purpose = purpose
+        self._again = again
         self._about = about
         self._requests = requests
         self._models: dict[str, AvailableModel] = {}
@@ -81,7 +78,7 @@ class ModelPicker(Dialog[PickedModel | None]):
         """The list over a transparent screen."""
         with Vertical(id="model-box") as box:
             box.border_title = "Model"
-            box.border_subtitle = f"{self._purpose}, esc goes back"
+            box.border_subtitle = f"enter {self._purpose}, esc goes back"
             yield Lines(id="model-loaded")
             yield PagedOptions(id="model-list", compact=True)
             yield Lines(id="model-note")
@@ -129,6 +126,12 @@ class ModelPicker(Dialog[PickedModel | None]):
     def show_problem(self, problem: str) -> None:
         """Say why the models cannot be listed."""
         self._note(problem)
+
+    @property
+    def _purpose(self) -> str:
+        if self._again:
+            return "answers again"
+        return "loads" if self._change is None else "answers this branch"
 
     def _advice(self) -> str:
         more = "`pravaha models add` installs" if self._download is None else "d downloads"
@@ -180,7 +183,7 @@ class ModelPicker(Dialog[PickedModel | None]):
     def _pick(self, name: str | None, drain_s: float) -> None:
         model = self._models.get(name or "")
         if model is not None and model.fits:
-            same = model.loaded and self._purpose != AGAIN
+            same = model.loaded and not self._again
             self._close(None if same else PickedModel(model.name, drain_s))
 
     def _close(self, picked: PickedModel | None) -> None:

@@ -10,8 +10,17 @@ from collections.abc import Sequence
 
 from engine.conversations.assignment import Assignment
 
+_POINTERS = {
+    "checkout": ("checkout", "parent_id", "child_id"),
+    "sources": ("source", "node_id", "names"),
+    "model": ("chosen_model", "node_id", "name"),
+}
+"""By target: the table, the column of the key, and that of the value."""
 _TREE_FLAGS = {"title", "archived"}
 _NODE_FLAGS = {"label", "rating", "pruned_at"}
+
+_Old = tuple[str | int | float | None] | None
+"""The row of the value before; None if there was none."""
 
 
 def apply(
@@ -97,71 +106,45 @@ def _apply(
     connection: sqlite3.Connection, tree_id: str, change: Assignment, now: float
 ) -> Assignment:
     """Apply an assignment; returns its inverse."""
-    key = change.key
     if change.target == "head":
-        old = connection.execute(
-            "SELECT node_id FROM head WHERE tree_id = ? AND name = ?", (tree_id, key)
-        ).fetchone()
-        _set_pointer(
-            connection,
-            "DELETE FROM head WHERE tree_id = ? AND name = ?",
-            "INSERT INTO head (tree_id, name, node_id, used_at) VALUES (?, ?, ?, ?)",
-            (tree_id, key),
-            None if change.value is None else (change.value, now),
-        )
-    elif change.target == "checkout":
-        old = connection.execute(
-            "SELECT child_id FROM checkout WHERE tree_id = ? AND parent_id = ?", (tree_id, key)
-        ).fetchone()
-        _set_pointer(
-            connection,
-            "DELETE FROM checkout WHERE tree_id = ? AND parent_id = ?",
-            "INSERT INTO checkout (tree_id, parent_id, child_id) VALUES (?, ?, ?)",
-            (tree_id, key),
-            None if change.value is None else (change.value,),
-        )
-    elif change.target == "sources":
-        old = connection.execute(
-            "SELECT names FROM source WHERE tree_id = ? AND node_id = ?", (tree_id, key)
-        ).fetchone()
-        _set_pointer(
-            connection,
-            "DELETE FROM source WHERE tree_id = ? AND node_id = ?",
-            "INSERT INTO source (tree_id, node_id, names) VALUES (?, ?, ?)",
-            (tree_id, key),
-            None if change.value is None else (change.value,),
-        )
-    elif change.target == "model":
-        old = connection.execute(
-            "SELECT name FROM chosen_model WHERE tree_id = ? AND node_id = ?", (tree_id, key)
-        ).fetchone()
-        _set_pointer(
-            connection,
-            "DELETE FROM chosen_model WHERE tree_id = ? AND node_id = ?",
-            "INSERT INTO chosen_model (tree_id, node_id, name) VALUES (?, ?, ?)",
-            (tree_id, key),
-            None if change.value is None else (change.value,),
-        )
+        old = _set_head(connection, tree_id, change, now)
+    elif change.target in _POINTERS:
+        old = _set_pointer(connection, tree_id, change)
     else:
         old = _set_flag(connection, tree_id, change)
-    return Assignment(change.target, key, old[0] if old else None)
+    return Assignment(change.target, change.key, old[0] if old else None)
 
 
-def _set_pointer(
-    connection: sqlite3.Connection,
-    delete: str,
-    insert: str,
-    key: tuple[str, str],
-    value: tuple[object, ...] | None,
-) -> None:
-    connection.execute(delete, key)
-    if value is not None:
-        connection.execute(insert, (*key, *value))
+def _set_head(connection: sqlite3.Connection, tree_id: str, change: Assignment, now: float) -> _Old:
+    key = (tree_id, change.key)
+    old: _Old = connection.execute(
+        "SELECT node_id FROM head WHERE tree_id = ? AND name = ?", key
+    ).fetchone()
+    connection.execute("DELETE FROM head WHERE tree_id = ? AND name = ?", key)
+    if change.value is not None:
+        connection.execute(
+            "INSERT INTO head (tree_id, name, node_id, used_at) VALUES (?, ?, ?, ?)",
+            (*key, change.value, now),
+        )
+    return old
 
 
-def _set_flag(
-    connection: sqlite3.Connection, tree_id: str, change: Assignment
-) -> tuple[str | int | float | None] | None:
+def _set_pointer(connection: sqlite3.Connection, tree_id: str, change: Assignment) -> _Old:
+    table, key_column, value_column = _POINTERS[change.target]
+    key = (tree_id, change.key)
+    # Names of tables and columns come from the closed set above.
+    row = f"FROM {table} WHERE tree_id = ? AND {key_column} = ?"
+    old: _Old = connection.execute(f"SELECT {value_column} {row}", key).fetchone()
+    connection.execute(f"DELETE {row}", key)
+    if change.value is not None:
+        connection.execute(
+            f"INSERT INTO {table} (tree_id, {key_column}, {value_column}) VALUES (?, ?, ?)",  # noqa: S608
+            (*key, change.value),
+        )
+    return old
+
+
+def _set_flag(connection: sqlite3.Connection, tree_id: str, change: Assignment) -> _Old:
     if change.target in _TREE_FLAGS:
         table, where = "tree", (tree_id,)
         condition = "id = ?"
@@ -171,7 +154,7 @@ def _set_flag(
     else:
         raise ValueError(f"unknown oplog target {change.target!r}")
     # Column and table names come from the closed sets above.
-    old: tuple[str | int | float | None] | None = connection.execute(
+    old: _Old = connection.execute(
         f"SELECT {change.target} FROM {table} WHERE {condition}",  # noqa: S608
         where,
     ).fetchone()

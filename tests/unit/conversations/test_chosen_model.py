@@ -261,7 +261,7 @@ def test_tokens_stay_with_the_model_of_their_answer_when_another_is_chosen(sessi
     session.model.choose("small")
     assert "".join(session.tokens.of(first).texts) == "abc"
     small.tokenizer.decode = lambda ids, skip_special=True: "?"
-    assert session.tokens.text_of(first, 1000 + ord("z")) == "z"
+    assert session.tokens.texts_of(first, [1000 + ord("z")]) == ["z"]
     session.tokens.next_tokens(first, 1)
     assert big.requests[-1].sampling.max_tokens == 1
     session.branches.fork_at_token(first, 1)

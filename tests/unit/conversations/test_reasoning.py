@@ -1,5 +1,7 @@
 """Answers of a model that thinks: reasoning is kept apart, sent as the template wants, limited, ended."""
 
+from dataclasses import replace
+
 import jinja2
 import pytest
 
@@ -144,6 +146,17 @@ def test_the_engine_is_told_how_to_end_it(session, client):
     assert client.detokenize(control.closing_ids) == "</think>"
     assert client.detokenize(control.opening_ids) == "<think>"
     assert control.max_tokens is None
+
+
+def test_what_follows_the_reasoning_has_no_space_that_the_tokenizer_adds_to_texts(session, client):
+    client.markers = replace(MARKERS, answer="Well")
+    encode = client.tokenizer.encode
+    client.tokenizer.encode = lambda text, special=False: encode(
+        text if special else f" {text}", special=special
+    )
+    session.messages.send("why")
+    control = client.requests[-1].sampling.reasoning
+    assert client.detokenize(control.answer_ids) == "Well"
 
 
 def test_it_can_be_limited_and_switched_off(session, client):

@@ -1,5 +1,6 @@
 """Answers with tools: whether one is called is decided as on the server, and they end in words."""
 
+import json
 import math
 from concurrent.futures import Future
 
@@ -166,6 +167,7 @@ def test_the_call_is_stored_as_if_the_model_had_begun_it(measured, session, clie
     assert node.n_gen == len(ids)
     assert node.token_ids == (*client.tokenizer.encode('<tool_call>\n{"name": "'), *ids)
     assert len(node.logprobs) == len(node.token_ids)
+    assert json.loads(node.sampling)["grammar"] is None  # the schemas of tools are no parameters
     session.pump()
     session.pump()
     assert CALL in prompt(client)
