@@ -14,7 +14,7 @@ NETWORK := "Check the network and the free space on the disk, then run make agai
 BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
 
 .PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two \
-	bench soak gpu clients wheel lock clean help
+	bench fuzz soak gpu clients wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,8 +49,9 @@ lint-rust: $(VENV)/.cargo-checked
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
+# The same examples of the property tests each time; `make fuzz` draws new ones.
 rust-test: $(VENV)/.cargo-checked
-	cargo test --workspace --exclude pravaha-py --lib --tests --locked --quiet
+	PROPTEST_RNG_SEED=1 cargo test --workspace --exclude pravaha-py --lib --tests --locked --quiet
 
 # Sanitizers are not stable, but their runtimes come with every toolchain. The target is named so that build
 # scripts and macros, which run on this machine, are built without them.
@@ -92,6 +93,11 @@ gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: its tests, parity, g
 
 clients: $(VENV)/.installed ## real client programs against the server (MODEL=FILE; minutes, downloads their packages)
 	$(BIN)/python clients/run.py $(if $(MODEL),--model $(MODEL))
+
+fuzz: $(VENV)/.installed-dev ## the property tests and the fuzzers with new random examples (FUZZ_TESTS=PATH for some)
+	$(PYTEST) --numprocesses=2 --dist=loadfile -m "hypothesis and not soak" --hypothesis-profile=fuzz \
+		$(or $(FUZZ_TESTS),tests)
+	cargo test --workspace --exclude pravaha-py --lib --tests --locked --quiet
 
 soak: $(VENV)/.installed-dev ## long random traffic against the server; leaks and stalls; the wheel
 	$(BIN)/python -m pytest -m soak -o addopts="" tests

@@ -1,4 +1,4 @@
-"""Random Messages bodies: what is accepted is a valid chat, and anything else is a 400 with a sentence."""
+"""Random Messages bodies: what is accepted is a valid chat, and anything else is refused with a sentence."""
 
 import itertools
 
@@ -130,6 +130,8 @@ def client():
 @given(BODY)
 def test_no_body_is_an_error_of_the_server(client, body):
     response = client.post("/v1/messages", json=body)
-    assert response.status_code in (200, 400), (body, response.text)
+    assert response.status_code in (200, 400, 404), (body, response.text)
     if response.status_code == 400:
         assert response.json()["error"]["message"]
+    if response.status_code == 404:
+        assert response.json()["error"]["message"] == "This server keeps no files."
