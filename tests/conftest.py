@@ -17,8 +17,8 @@ use_undurable_disk()
 # Commands that a test runs find nothing that an earlier one swapped out, and leave nothing behind.
 os.environ["PRAVAHA_SWAP_BYTES"] = "0"
 
-# A loaded machine makes a test slow, never wrong. `make test` draws the same examples each time, so that it judges
-# the change and not the draw; `make fuzz` draws new ones.
+# A loaded machine makes a test slow, never wrong. `make test` draws the same examples each time, so that it
+# judges the change and not the draw; `make fuzz` draws new ones.
 settings.register_profile("fuzz", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("test", settings.get_profile("fuzz"), derandomize=True, database=None)
 settings.load_profile("test")
