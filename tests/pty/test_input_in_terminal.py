@@ -52,12 +52,9 @@ def test_a_coloured_paste_is_text_and_nothing_of_it_is_a_key(open_pravaha):  # n
 
 def test_lines_pasted_without_brackets_stay_in_the_prompt_and_enter_sends(open_pravaha):  # noqa: F811
     terminal = open_pravaha()
-    terminal.type("def flow():\r\n\treturn 1\r\nquit?\r")
-    screen = terminal.wait_for("def flow():", "return 1", "quit?")
+    terminal.type("def flow():\r\n\treturn 1\r\nquit?\r\rlast")
+    screen = terminal.wait_for("def flow():", "return 1", "quit?", "last")
     assert "answering" not in screen
-    for letter in "\rlast":  # as a serial line brings it
-        terminal.type(letter)
-    terminal.wait_for("last")
     assert saved_messages(terminal) == []
     threading.Event().wait(
         4 * BURST_S
