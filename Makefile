@@ -13,7 +13,7 @@ NETWORK := "Check the network and the free space on the disk, then run make agai
 
 BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
 
-.PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two \
+.PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two pytest-again \
 	bench fuzz soak gpu clients wheel lock clean help
 
 help: ## list the targets
@@ -71,17 +71,32 @@ TERMINAL := tests/pty
 WHOLE_MACHINE := tests/parity
 
 pytest: $(VENV)/.installed-dev
+	@rm -rf $(FAILED)
 	@$(MAKE) $(BESIDE) pytest-one pytest-two
 	$(PYTEST) $(WHOLE_MACHINE)
+	@$(MAKE) --no-print-directory pytest-again
 
 # Of its output the last line is shown, and all of it if it fails: that of `pytest-two` is on the screen meanwhile.
 pytest-one: $(VENV)/.installed-dev
-	@$(PYTEST) -p no:cacheprovider $(TORCH) $(TERMINAL) >$(VENV)/pytest-one.log 2>&1 || \
+	@$(SOME_FAILED) $(PYTEST) -o cache_dir=$(FAILED)/one $(TORCH) $(TERMINAL) >$(VENV)/pytest-one.log 2>&1 || \
 		{ cat $(VENV)/pytest-one.log; exit 1; }
+	@test ! -f $(FAILED)/one/v/cache/lastfailed || cat $(VENV)/pytest-one.log
 	@tail -n 1 $(VENV)/pytest-one.log
 
 pytest-two: $(VENV)/.installed-dev
-	$(PYTEST) --numprocesses=2 --dist=loadfile $(patsubst %,--ignore=%,$(TORCH) $(TERMINAL) $(WHOLE_MACHINE))
+	$(SOME_FAILED) $(PYTEST) -o cache_dir=$(FAILED)/two --numprocesses=2 --dist=loadfile \
+		$(patsubst %,--ignore=%,$(TORCH) $(TERMINAL) $(WHOLE_MACHINE))
+
+# The tests that failed, once more, alone: one that passes now waits for something for a fixed time. Its name and its
+# first failure stay in the output, to be mended; it says nothing of the change.
+FAILED := $(VENV)/failed
+SOME_FAILED := scripts/some_failed.sh
+
+pytest-again: $(VENV)/.installed-dev
+	@for part in one two; do \
+		test ! -f $(FAILED)/$$part/v/cache/lastfailed || \
+			$(PYTEST) -o cache_dir=$(FAILED)/$$part --last-failed --last-failed-no-failures=none || exit 1; \
+	done
 
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
