@@ -58,6 +58,7 @@ def test_a_chunk_says_it_to_who_asks(client, gate):
     progress = chunk["prompt_progress"]
     assert chunk["object"] == "chat.completion.chunk"
     assert chunk["choices"] == []
+    assert chunk["system_fingerprint"].startswith("fp_")
     assert 0 < progress["processed"] < progress["total"]
     assert progress["cache"] == 0
     assert progress["time_ms"] >= 0

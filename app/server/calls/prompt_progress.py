@@ -37,6 +37,7 @@ class PromptProgress:
                 "object": "chat.completion.chunk",
                 "created": int(time.time()),
                 "model": self._turn.model.info.name,
+                "system_fingerprint": self._turn.model.fingerprint,
                 "choices": [],
                 "prompt_progress": progress,
             }
