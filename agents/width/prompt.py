@@ -17,7 +17,8 @@ class CodePrompt:
 
     Attributes:
         messages: the conversation; the last message is the user's.
-        opening: how the answer begins, such as a fence and its language; empty leaves it to the model.
+        opening: how the answer begins: a fence with its language, and what follows that line is the
+            beginning of the code, such as a comment with the file's path; empty leaves it to the model.
         goal: a few words for the screen.
     """
 
@@ -32,6 +33,11 @@ class CodePrompt:
         """One question."""
         messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
         return cls((*messages, {"role": "user", "content": text}), opening, goal)
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the code that the opening has."""
+        return self.opening.partition("\n")[2]
 
     def followed_by(self, answer: str, feedback: str) -> "CodePrompt":
         """The conversation after an answer and what is said to it."""

@@ -218,7 +218,9 @@ class _Widening:
         candidate = Candidate(
             number=len(self._candidates),
             temperature=temperature,
-            code=code_of(generation.text, opened=bool(prompt.opening)),
+            code=code_of(prompt.prefix + generation.text, opened=bool(prompt.opening))
+            if generation.text.strip()
+            else "",
             answer=generation.text,
             tokens=len(generation.token_ids),
             mean_logprob=sum(logprobs) / len(logprobs) if logprobs else 0.0,
