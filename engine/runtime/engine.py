@@ -22,6 +22,13 @@ from numpy.typing import NDArray
 from engine.api.available_model import AvailableModel
 from engine.api.block_detail import MAX_CHAINS, BlockDetail, PrefixTree
 from engine.api.config import EngineConfig
+from engine.api.decisions import (
+    MARGIN,
+    MIN_LABEL_MASS,
+    DecisionQuestion,
+    DecisionRules,
+    Decisions,
+)
 from engine.api.embeddings import Embeddings
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.api.event_ring import EventBatch, EventRing
@@ -41,6 +48,7 @@ from engine.api.snapshot import (
 )
 from engine.api.step_view import PlannedStep, StepEntry
 from engine.batch.sequence import Sequence, SequenceState
+from engine.decisions.calibration import Calibration
 from engine.embedding.embedder import Embedder
 from engine.executors.image_placing import place_images
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
@@ -53,6 +61,7 @@ from engine.runtime.assembly import PoolFactory, rust_pool
 from engine.runtime.available_models import describe_installed
 from engine.runtime.block_details import describe_block, describe_tree
 from engine.runtime.closing import ExitHook
+from engine.runtime.deciding import decide
 from engine.runtime.engine_thread import CurrentModel, EngineThread
 from engine.runtime.forking import (
     SamplingChange,
@@ -122,6 +131,7 @@ class AsyncPravahaEngine:
     Attributes:
         events: publishes events about requests and the engine.
         embedder: the embedding model, loaded on first use.
+        calibration: what the loaded model says about texts without content, for `decide`.
     """
 
     def __init__(
@@ -159,6 +169,7 @@ class AsyncPravahaEngine:
         self._event_ring = EventRing()
         self._event_ring.follow(self.events)
         self.embedder = embedder or Embedder(threads=config.threads, dispatch=config.dispatch)
+        self.calibration = Calibration()
         self._models = models or ModelStore()
         self._find_free = find_free_memory
         self._open_model = model_opener
@@ -472,6 +483,37 @@ class AsyncPravahaEngine:
             EngineUnavailable: the engine has stopped.
         """
         return self.embedder.submit(tuple(texts)).result()
+
+    def decide(
+        self,
+        text: str,
+        questions: Iterable[DecisionQuestion],
+        *,
+        calibrate: bool = False,
+        margin: float = MARGIN,
+        min_label_mass: float = MIN_LABEL_MASS,
+    ) -> Decisions:
+        """Answer many questions about one text from probabilities of single tokens; nothing is generated.
+
+        The text is computed once, each question's own tokens once, or twice if it has options. Blocks
+        until all are computed: from a coroutine use `asyncio.to_thread`.
+
+        Args:
+            text: what the questions are about.
+            questions: 1 to 400, made by `engine.api.decisions.predicate`, `choice` and `score`.
+            calibrate: subtract what the model says about a text without content, except of scores.
+            margin: the least difference of the two best probabilities of an answer that is not abstained.
+            min_label_mass: the least probability of all labels of an answer that is not refused.
+
+        Raises:
+            InvalidRequest: the text is empty or too long, a value out of range, or the model's tokenizer
+                has no tokens for labels.
+            QueueFull: other requests fill the queue.
+            EngineUnavailable: as `submit`, or the engine stopped meanwhile.
+            ExecutorError: a row failed.
+        """
+        rules = DecisionRules(calibrate, margin, min_label_mass)
+        return decide(self, text, questions, rules, self.calibration)
 
     def price(self, token_ids: Iterable[int]) -> ForkPrice:
         """The cost of a request with these tokens as its prompt and no cache salt, now.

@@ -1,0 +1,1 @@
+"""Decisions from probabilities of single tokens: labels, prompts, and how probabilities are read."""

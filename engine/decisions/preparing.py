@@ -1,0 +1,73 @@
+"""`prepare`: the questions of a call as rows behind an encoded input."""
+
+from collections.abc import Sequence
+
+from engine.api.decisions import MAX_QUESTIONS, DecisionQuestion, DecisionRules
+from engine.api.errors import InvalidRequest
+from engine.api.image import PlacedImage
+from engine.decisions.batch import DecisionBatch
+from engine.decisions.calibration import Calibration
+from engine.decisions.labels import Labels
+from engine.decisions.prompts import WITHOUT_CONTENT, instructed
+from engine.text.tokenizer import Tokenizer
+
+TEMPLATE_VARIABLES = {"enable_thinking": False}
+"""For chat templates of models that reason: the answer begins at once."""
+
+
+def prepare(
+    tokenizer: Tokenizer,
+    questions: Sequence[DecisionQuestion],
+    rules: DecisionRules,
+    *,
+    shared: tuple[int, ...],
+    model: str,
+    calibration: Calibration,
+    images: tuple[PlacedImage, ...] = (),
+) -> DecisionBatch:
+    """The rows of a call.
+
+    Args:
+        tokenizer: of the model.
+        questions: 1 to `MAX_QUESTIONS`.
+        rules: how probabilities are read.
+        shared: the input with `INSTRUCTION`, up to the start of the answer.
+        model: its name.
+        calibration: scores of an earlier call without content.
+        images: those of the input, in their places.
+
+    Raises:
+        InvalidRequest: there are no questions or too many, or one is not valid Unicode.
+        NoLabels: the tokenizer has no tokens for labels.
+    """
+    if not 1 <= len(questions) <= MAX_QUESTIONS:
+        raise InvalidRequest(
+            f"Ask between 1 and {MAX_QUESTIONS} questions, not {len(questions)}.", param="questions"
+        )
+    without_content: tuple[int, ...] = ()
+    if rules.calibrate:
+        without_content = input_ids(tokenizer, WITHOUT_CONTENT)
+    return DecisionBatch(
+        questions,
+        rules,
+        Labels(tokenizer.encode, max(len(one.options) for one in questions)),
+        tokenizer.encode_rest,
+        shared=shared,
+        without_content=without_content,
+        images=images,
+        model=(model, tokenizer.fingerprint),
+        calibration=calibration,
+    )
+
+
+def input_ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """Token ids of a text that questions are asked about, up to where they begin.
+
+    Raises:
+        InvalidRequest: it is not valid Unicode, or the chat template rejects a plain message.
+    """
+    return tuple(
+        tokenizer.encode_chat(
+            [{"role": "user", "content": instructed(text)}], variables=TEMPLATE_VARIABLES
+        )
+    )
