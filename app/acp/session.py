@@ -71,6 +71,7 @@ from engine.conversations.errors import ContextFull
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
 from engine.conversations.tree import NodeKind, NodeStatus
+from engine.conversations.ulid import new_ulid
 from engine.retrieval.parsing.document_reader import DocumentReader
 
 _LOOK_S = 0.5
@@ -196,7 +197,8 @@ class AcpSession:
                     mcp=host.mcp_with(self._mcp) if host.mcp_with and self._mcp else None,
                 )
                 stack.callback(tools.close)
-                conversations = stack.enter_context(host.open_conversations(tools, self.id))
+                first = self.id if tree_id is None else new_ulid()
+                conversations = stack.enter_context(host.open_conversations(tools, first))
                 if tree_id is not None:
                     conversations.conversations.open(tree_id)
                 tools.wake = self.wake_from_thread

@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from acp import connect_to_agent, text_block
@@ -258,4 +258,5 @@ async def open_editor(
                 async with asyncio.timeout(PATIENCE_S):
                     await serving
                 stepping.cancel()
-                await agent.close()
+                with suppress(ConnectionError):
+                    await agent.close()
