@@ -32,13 +32,14 @@ class RunUpdates:
 
     Attributes:
         call: the id of the run's own call.
-        calls: the ids of the calls that wait for an approval, by the approval's id.
+        announced: the calls that are to be asked about, by the approval's id; the caller takes them out.
     """
 
     def __init__(self, run: str, name: str, folder: Path, paths: Sequence[Path]) -> None:
         """A run that works in `folder` on `paths`."""
         self.call = run
-        self.calls: dict[str, str] = {}
+        self.announced: dict[str, str] = {}
+        self._asked: dict[str, str] = {}  # calls by approval
         self._name = name
         self._folder = folder
         self._paths = paths
@@ -83,13 +84,14 @@ class RunUpdates:
             case RunEventType.APPROVAL_REQUESTED:
                 # The call begins once it is allowed: until then it is a call of its own.
                 call = self._new_id()
-                self.calls[str(data.get("approval"))] = call
+                self._asked[str(data.get("approval"))] = call
+                self.announced[str(data.get("approval"))] = call
                 title = title_of(str(data.get("tool")), {"arguments": data.get("target", "")})
                 yield start_tool_call(
                     call, title, kind=kind_of(str(data.get("tool"))), status="pending"
                 )
             case RunEventType.APPROVAL_RESOLVED:
-                known = self.calls.pop(str(data.get("approval")), None)
+                known = self._asked.pop(str(data.get("approval")), None)
                 if known is not None:
                     allowed = bool(data.get("allowed"))
                     yield update_tool_call(

@@ -130,7 +130,8 @@ class AcpServer:
                 session.cancel()
             for task in self._tasks:
                 task.cancel()
-            await connection.close()
+            with suppress(ConnectionError):  # of an answer that nobody reads
+                await connection.close()
             for session in tuple(self._sessions.values()):
                 await session.close()
 

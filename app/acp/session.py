@@ -697,7 +697,8 @@ class AcpSession:
                 seen = event.sequence + 1
                 for update in updates.take(event):
                     self._tell(update)
-            turn.awaited |= updates.calls
+            turn.awaited |= updates.announced
+            updates.announced.clear()
             self._ask_approvals(turn)
             if result is not None:
                 break

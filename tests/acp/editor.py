@@ -230,7 +230,14 @@ async def pipes():
 
 @asynccontextmanager
 async def open_editor(
-    tmp_path, *answers, engine=None, opened=True, initialized=True, reads=False, writes=False, **options
+    tmp_path,
+    *answers,
+    engine=None,
+    opened=True,
+    initialized=True,
+    reads=False,
+    writes=False,
+    **options,
 ):
     """An editor, with a server whose model gives these answers."""
     folder = tmp_path / "project"

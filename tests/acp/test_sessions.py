@@ -45,11 +45,16 @@ async def test_two_sessions_are_answered_side_by_side(tmp_path):
     async with open_editor(tmp_path, "a b c d e f", "g h i j k l") as editor:
         one, other = await editor.new(), await editor.new()
         await asyncio.gather(editor.prompt(one, "First?"), editor.prompt(other, "Second?"))
-        assert {editor.client.text(one), editor.client.text(other)} == {"a b c d e f", "g h i j k l"}
+        assert {editor.client.text(one), editor.client.text(other)} == {
+            "a b c d e f",
+            "g h i j k l",
+        }
 
 
 async def test_a_session_is_loaded_with_what_was_said(tmp_path):
-    async with open_editor(tmp_path, "One.", f"I look. {call('glob', pattern='*')}", "Two.") as editor:
+    async with open_editor(
+        tmp_path, "One.", f"I look. {call('glob', pattern='*')}", "Two."
+    ) as editor:
         (editor.folder / "a.txt").write_text("hello")
         session = await editor.new()
         await editor.prompt(session, "First?")

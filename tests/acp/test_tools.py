@@ -158,7 +158,11 @@ async def test_a_new_file_is_a_diff_without_a_text_before(tmp_path):
 
 
 async def test_a_todo_list_is_the_plan(tmp_path):
-    items = [{"text": "read", "state": "done"}, {"text": "write", "state": "doing"}, {"text": "test"}]
+    items = [
+        {"text": "read", "state": "done"},
+        {"text": "write", "state": "doing"},
+        {"text": "test"},
+    ]
     async with open_editor(tmp_path, call("todo", items=items), "Done.") as editor:
         session = await editor.new()
         await editor.prompt(session, "Plan it.")
