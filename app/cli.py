@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands.acp import acp
 from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
@@ -36,11 +37,11 @@ cli = typer.Typer(
 )
 
 
-_TAKE_GUARDRAILS = {"run", "chat", "mcp", "web"}
+_TAKE_GUARDRAILS = {"run", "chat", "mcp", "web", "acp"}
 _ANSWER_FROM_DOCUMENTS = {"chat", "web"}
-_RUN_AGENTS = {"agents", "pipelines"}
-_USE_TOOLS = {"agents", "pipelines", "doctor", "mcp"}
-_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "mcp", "web"}
+_RUN_AGENTS = {"agents", "pipelines", "acp"}
+_USE_TOOLS = {"agents", "pipelines", "doctor", "mcp", "acp"}
+_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "mcp", "web", "acp"}
 
 
 def _print_version(wanted: bool) -> None:
@@ -196,6 +197,7 @@ def _serve(flags: dict[str, Any]) -> int:
 cli.command()(run)
 cli.command()(chat)
 cli.command()(web)
+cli.command()(acp)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
 cli.add_typer(agents_app, name="agents")

@@ -164,6 +164,8 @@ class LocalRunService:
         """See `RunService.open_tools`."""
         wanted = replace(wanted, root=self._root(wanted.root))
         means = self._opened().loop_means
+        if wanted.mcp is not None:
+            means = replace(means, mcp=wanted.mcp)
         chosen_tools(wanted, means)  # refuses at once
         with self._lock:
             self._sessions = {one for one in self._sessions if not one.closed}

@@ -27,6 +27,7 @@ from agents.tool_loop.values import (
     LoopEventType,
     ToolLoopRequest,
 )
+from agents.tools.file_access import DiskFiles
 from agents.tools.sensitive import taint_of
 from agents.tools.tool import Effect, Taint, Tool, ToolContext
 from engine.api.tools import Tool as OfferedTool
@@ -183,6 +184,7 @@ async def open_loop(
             agent=CHAT,
             artifacts=means.settings.artifacts,
             sandbox=means.settings.sandbox,
+            files=DiskFiles() if wanted.files is None else wanted.files,
         ),
         log=log,
         meter=BudgetMeter(budget, started=clock()),

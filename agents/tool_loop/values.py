@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.api.agent_spec import PermissionMode
+
+if TYPE_CHECKING:
+    from agents.mcp.servers import McpServers
+    from agents.tools.file_access import FileAccess
 
 CHAT = "chat"
 """The key under which approvals and events name who calls: no agent, but the model that answers a person."""
@@ -28,6 +32,8 @@ class ToolLoopRequest:
         conversation: what an approval given "always" is limited to.
         text: what the person has written; its labels are those of what the loop has read so far.
         has_results: whether the conversation already has results of tools, which may be anybody's text.
+        files: where the tools read and write files; None takes the disk.
+        mcp: the servers that `mcp_servers` names; None takes the configured ones.
     """
 
     tools: tuple[str, ...] | None = None
@@ -39,6 +45,8 @@ class ToolLoopRequest:
     conversation: str = ""
     text: str = ""
     has_results: bool = False
+    files: "FileAccess | None" = None
+    mcp: "McpServers | None" = None
 
 
 class LoopEventType(StrEnum):

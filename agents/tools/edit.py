@@ -8,7 +8,6 @@ from pydantic import Field
 
 from agents.api.errors import InvalidTask
 from agents.tools.arguments import Arguments, RelativePath
-from agents.tools.beneath import read_beneath, write_beneath
 from agents.tools.bounded_text import bounded
 from agents.tools.read import canonical, digest, read_digests, text_of
 from agents.tools.sensitive import file_taint
@@ -32,7 +31,7 @@ def unchanged_since_read(context: ToolContext, path: str) -> bytes:
     known = read_digests(context).get(path)
     if known is None:
         raise InvalidTask(f"Read {path} before changing it.")
-    data = read_beneath(context.root, path)
+    data = context.files.read(context.root, path)
     if digest(data) != known:
         raise InvalidTask(f"{path} has changed since it was read: read it again.")
     return data
@@ -51,7 +50,7 @@ def _replace(context: ToolContext, path: str, old: str, new: str) -> tuple[str, 
         raise InvalidTask(f"The passage occurs {count} times in {path}; it must occur once.")
     changed = text.replace(old, new)
     encoded = changed.encode("utf-8", "replace")
-    write_beneath(context.root, path, encoded, replace=True)
+    context.files.write(context.root, path, encoded, replace=True)
     read_digests(context)[path] = digest(encoded)
     return text, changed
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agents.api.errors import InvalidTask
 from agents.tools.arguments import Arguments, RelativePath
-from agents.tools.beneath import parts_of, read_beneath
+from agents.tools.beneath import parts_of
 from agents.tools.bounded_text import bounded
 from agents.tools.sensitive import file_taint
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
@@ -58,7 +58,7 @@ def text_of(path: str, data: bytes) -> str:
 
 async def _read(arguments: Any, context: ToolContext) -> ToolOutput:
     path = canonical(arguments.path)
-    data = await asyncio.to_thread(read_beneath, context.root, path)
+    data = await asyncio.to_thread(context.files.read, context.root, path)
     text = text_of(path, data)
     read_digests(context)[path] = digest(data)
     lines = text.splitlines()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.sandbox.policy import SandboxMode
+from agents.tools.file_access import DiskFiles, FileAccess
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -55,6 +56,7 @@ class ToolContext:
         taint: labels of everything the run has read before this call.
         memory: the database of the memory; None if the run has none.
         sandbox: where commands are executed.
+        files: where files are read and written.
     """
 
     root: Path
@@ -66,6 +68,7 @@ class ToolContext:
     taint: frozenset[Taint] = frozenset({Taint.TRUSTED})
     memory: Path | None = None
     sandbox: SandboxMode = "auto"
+    files: FileAccess = field(default_factory=DiskFiles)
 
 
 @dataclass(frozen=True, slots=True)

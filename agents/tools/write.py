@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import Field
 
 from agents.tools.arguments import Arguments, RelativePath
-from agents.tools.beneath import write_beneath
 from agents.tools.edit import unchanged_since_read
 from agents.tools.read import canonical, digest, read_digests
 from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
@@ -25,7 +24,7 @@ async def _write(arguments: Any, context: ToolContext) -> ToolOutput:
     if replace:
         await asyncio.to_thread(unchanged_since_read, context, path)
     data = arguments.content.encode("utf-8", "replace")
-    await asyncio.to_thread(write_beneath, context.root, path, data, replace=replace)
+    await asyncio.to_thread(context.files.write, context.root, path, data, replace=replace)
     read_digests(context)[path] = digest(data)
     lines = len(arguments.content.splitlines())
     return ToolOutput(

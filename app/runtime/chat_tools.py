@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
-from agents.tool_loop.values import CHAT, ToolLoopRequest
+from agents.tool_loop.values import CHAT, LoopEvent, ToolLoopRequest
 from engine.api.tools import CallFormName, OpenTools, Tool, ToolCall, ToolDecision, ToolRound
 
 if TYPE_CHECKING:
+    from agents.mcp.servers import McpServers
     from agents.service.run_service import RunService
     from agents.tool_loop.opening import ToolChoices
+    from agents.tools.file_access import FileAccess
 
 MODE: PermissionMode = "ask"
 """A person sits at the screen: calls with side effects are asked."""
@@ -26,6 +28,8 @@ class ChatTools:
     Attributes:
         chosen: names of tools and of MCP servers; empty while tools are off.
         wake: called, on any thread, when something has changed.
+        report: called, on any thread, with what the tools do.
+        mode: of calls with side effects, from the next message on.
         form, decision: as of `ToolSource`.
     """
 
@@ -37,12 +41,18 @@ class ChatTools:
         *,
         form: CallFormName = "auto",
         decision: ToolDecision = "auto",
+        files: "FileAccess | None" = None,
+        mcp: "McpServers | None" = None,
     ) -> None:
-        """Tools that act in `root`."""
+        """Tools that act in `root`; `files` and `mcp` as of `ToolLoopRequest`."""
         self.chosen = tuple(chosen)
         self.form = form
         self.decision = decision
         self.wake: Callable[[], None] = lambda: None
+        self.report: Callable[[LoopEvent], None] = lambda event: None
+        self.mode = MODE
+        self._files = files
+        self._mcp = mcp
         self._service = service
         self._root = root
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="chat-tools")
@@ -51,20 +61,24 @@ class ChatTools:
         """See `ToolSource.open`."""
         if not self.chosen:
             return None
-        chosen = self.chosen
+        chosen, mode = self.chosen, self.mode
 
         def opened() -> OpenTools:
-            servers = self.choices().mcp_servers
+            servers = (
+                self.choices().mcp_servers if self._mcp is None else {one.name for one in self._mcp}
+            )
             wanted = ToolLoopRequest(
                 tuple(name for name in chosen if name not in servers),
                 tuple(name for name in chosen if name in servers),
-                mode=MODE,
+                mode=mode,
                 root=self._root,
                 conversation=tree_id,
                 text=text,
                 has_results=has_results,
+                files=self._files,
+                mcp=self._mcp,
             )
-            return self._service.open_tools(wanted, lambda event: self.wake())
+            return self._service.open_tools(wanted, self._happened)
 
         return OpeningTools(self._thread.submit(opened), self.wake)
 
@@ -79,7 +93,7 @@ class ChatTools:
         Raises:
             InvalidTask: no tools here.
         """
-        return self._service.tool_choices(MODE, self._root)
+        return self._service.tool_choices(self.mode, self._root)
 
     def choose(self, names: Sequence[str]) -> None:
         """Choose tools and MCP servers by their names; none switches tools off. Opens the agents.
@@ -98,6 +112,10 @@ class ChatTools:
                 known = ", ".join((*choices.tools, *choices.mcp_servers))
                 raise InvalidTask(f"There is no tool {name!r:.60}; there are: {known}.")
         self.chosen = tuple(dict.fromkeys(names))
+
+    def _happened(self, event: LoopEvent) -> None:
+        self.report(event)
+        self.wake()
 
     def close(self) -> None:
         """End the thread; what is open belongs to its answers."""

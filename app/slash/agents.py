@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+_NO_PATH = Path("/dev/null/none")
+
+
 @dataclass(frozen=True, slots=True)
 class AgentCall:
     """A call: the agent or pipeline, the paths to work on, and the task."""
@@ -14,7 +17,7 @@ class AgentCall:
     task: str = ""
 
 
-def read_call(text: str, names: Container[str]) -> AgentCall | None:
+def read_call(text: str, names: Container[str], *, folder: Path | None = None) -> AgentCall | None:
     """The call in a text, or None if its first word is no agent or pipeline.
 
     Words that name existing files or folders are paths, up to a colon or the first word that does not.
@@ -23,6 +26,7 @@ def read_call(text: str, names: Container[str]) -> AgentCall | None:
     Args:
         text: the text after `@` or `/agents `.
         names: the known agents and pipelines.
+        folder: what relative paths are relative to; None takes the working folder.
     """
     name, _, rest = text.strip().partition(" ")
     name = name.rstrip(":")
@@ -33,16 +37,20 @@ def read_call(text: str, names: Container[str]) -> AgentCall | None:
         before, colon, task = "", ":", rest[1:]
     words = before.split()
     count = 0
-    while count < len(words) and _exists(words[count]):
+    while count < len(words) and _path(words[count], folder).exists():
         count += 1
-    paths = tuple(str(Path(word).expanduser().absolute()) for word in words[:count])
+    paths = tuple(str(_path(word, folder).absolute()) for word in words[:count])
     left = " ".join(words[count:])
     task = f"{left}{colon}{task}" if left else task
     return AgentCall(name, paths, task.strip())
 
 
-def _exists(word: str) -> bool:
+def _path(word: str, folder: Path | None) -> Path:
+    """The path of a word; one that no file has, if it cannot be one."""
     try:
-        return Path(word).expanduser().exists()
+        path = Path(word).expanduser()
+        path = path if folder is None else folder / path
+        path.exists()
     except (OSError, ValueError, RuntimeError):
-        return False
+        return _NO_PATH
+    return path

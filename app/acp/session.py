@@ -1,0 +1,895 @@
+"""`AcpSession`: one conversation of an editor: its folder, its tools, and the turn that runs.
+
+A turn is a prompt and everything until its answer is complete: the model's rounds with calls of tools, or an
+agent's run. Updates are sent in their order by one task (`_send_updates`). Approvals are asked by tasks of
+their own, because a turn goes on while a person thinks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from acp.exceptions import RequestError
+from acp.helpers import (
+    start_tool_call,
+    text_block,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_tool_call,
+)
+from acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    PromptResponse,
+    SessionInfoUpdate,
+    StopReason,
+    ToolCallUpdate,
+    Usage,
+    UsageUpdate,
+)
+
+from agents.api.agent_spec import PermissionMode
+from agents.api.errors import AgentError, InvalidTask
+from agents.reports.markdown import markdown_of
+from agents.runs.approvals import ApprovalRequest, Decision
+from agents.service.run_request import RunRequest
+from agents.tool_loop.values import LoopEvent, LoopEventType
+from agents.tools.tool import Effect
+from app.acp.agent_updates import RunUpdates
+from app.acp.commands import AgentCall, ChatCall, paths_of, read_command
+from app.acp.editor import Editor
+from app.acp.editor_files import EditorFiles
+from app.acp.host import Host, OpeningHost
+from app.acp.prompt_content import Prompt, read_prompt
+from app.acp.replay import history_updates
+from app.acp.tool_updates import (
+    arguments_of,
+    changes_of,
+    diff_content,
+    edit_content,
+    kind_of,
+    locations_of,
+    steps_plan,
+    text_content,
+    title_of,
+    todo_plan,
+)
+from app.runtime.chat_tools import ChatTools
+from app.slash.attachments import check_all_fit
+from app.slash.images import read_images
+from app.slash.token_count import count_tokens
+from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.request import FinishReason
+from engine.api.snapshot import EngineState
+from engine.conversations.answer import CONTENT_FILTER, REPETITION
+from engine.conversations.errors import ContextFull
+from engine.conversations.session import TreeSession
+from engine.conversations.shortening import send_shortened
+from engine.conversations.tree import NodeKind, NodeStatus
+from engine.conversations.ulid import new_ulid
+from engine.retrieval.parsing.document_reader import DocumentReader
+
+_LOOK_S = 0.5
+"""Most seconds between two looks at what runs, in case a wake-up is missed."""
+_STOP_S = 20.0
+"""Seconds that a cancelled run gets to end by itself; its processes end at once."""
+_LOAD_POLL_S = 0.1
+MAX_SHOWN_OUTPUT = 8_000
+"""Characters of a command's output that are shown while it runs."""
+INVALID_REQUEST = -32600
+_log = logging.getLogger(__name__)
+
+
+class _Cancelled(Exception):
+    """The client has cancelled the turn."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A prompt that is being answered.
+
+    Attributes:
+        cancelled: whether the client has asked to stop.
+        calls: the client's ids of running calls, by the ids that the model's loop gives them.
+        edits: the contents of calls that change a file, by the client's id.
+        output: what a running call has written so far, by the client's id.
+        asked: approvals that a person is being asked about.
+        awaited: approvals that were announced and do not wait yet, with the client's id of their call.
+        reasoned: characters of each answer's reasoning that were sent.
+        nodes: the answers of this turn.
+    """
+
+    cancelled: bool = False
+    calls: dict[str, str] = field(default_factory=dict)
+    edits: dict[str, list[Any]] = field(default_factory=dict)
+    output: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    awaited: dict[str, str] = field(default_factory=dict)
+    reasoned: dict[str, int] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+
+
+class AcpSession:
+    """One session. Use from one event loop.
+
+    Attributes:
+        id: of the session, which is that of its conversation.
+        folder: where its tools act.
+        notes: what the person should know before the next answer.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        folder: Path,
+        opening: OpeningHost,
+        editor: Editor,
+        documents: DocumentReader,
+        *,
+        mode: PermissionMode = "ask",
+        mcp: "tuple[Any, ...]" = (),
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Nothing is opened before `open`.
+
+        Args:
+            session_id: of its conversation.
+            folder: where its tools act.
+            opening: the engine and the agents, when they are there.
+            editor: the client.
+            documents: reads files of messages.
+            mode: of calls with side effects.
+            mcp: further MCP servers.
+            notes: what the person should know before the next answer.
+        """
+        self.id = session_id
+        self.folder = folder
+        self.notes = list(notes)
+        self._mode: PermissionMode = mode
+        self._opening = opening
+        self._editor = editor
+        self._documents = documents
+        self._mcp = mcp
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._resources = ExitStack()
+        self._conversations: TreeSession | None = None
+        self._host: Host | None = None
+        self._tools: ChatTools | None = None
+        self._chosen: tuple[str, ...] | None = None  # None: those of the host
+        self._files = EditorFiles(editor, session_id, self._loop)
+        self._turn: _Turn | None = None
+        self._refused: Prompt | None = None
+        self._title = ""
+        self._counter = 0
+        self._updates: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]]] = asyncio.Queue()
+        self._sender = asyncio.create_task(self._send_updates())
+        self._opening_lock = asyncio.Lock()
+        self._closed = False
+
+    # Opening and closing.
+
+    async def open(self, tree_id: str | None = None) -> TreeSession:
+        """The session's conversations, with its own one open.
+
+        Args:
+            tree_id: the saved conversation to open; None begins an empty one.
+
+        Raises:
+            PravahaError: there is no such conversation, or nothing can be opened.
+        """
+        async with self._opening_lock:
+            if self._conversations is not None:
+                return self._conversations
+            host = await asyncio.shield(asyncio.wrap_future(self._opening.opened))
+            if self._closed:
+                raise InvalidRequest("The session is closed.")
+            with ExitStack() as stack:
+                tools = ChatTools(
+                    host.service,
+                    self.folder,
+                    files=self._files,
+                    mcp=host.mcp_with(self._mcp) if host.mcp_with and self._mcp else None,
+                )
+                stack.callback(tools.close)
+                first = self.id if tree_id is None else new_ulid()
+                conversations = stack.enter_context(host.open_conversations(tools, first))
+                if tree_id is not None:
+                    conversations.conversations.open(tree_id)
+                tools.wake = self.wake_from_thread
+                tools.report = partial(self._loop_event_from_thread)
+                self._resources.push(stack.pop_all())
+            if self._mcp and host.mcp_with is None:
+                self.notes.append("MCP servers of the editor are not used with --attach.")
+            self._host, self._tools, self._conversations = host, tools, conversations
+            self._title = conversations.title
+            return conversations
+
+    async def close(self) -> None:
+        """Stop the turn, save what was said, and give everything back. Idempotent."""
+        self._closed = True
+        self.cancel()
+        turn = self._turn
+        for asking in () if turn is None else tuple(turn.asked.values()):
+            asking.cancel()
+        self._sender.cancel()
+        with suppress(PravahaError):
+            self._resources.close()
+
+    # Modes.
+
+    @property
+    def mode(self) -> PermissionMode:
+        """What happens to calls with side effects."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        if mode not in get_args(PermissionMode):
+            raise InvalidRequest(f"There is no mode {mode!r:.40}: there are auto, ask and deny.")
+        self._mode = mode  # type: ignore[assignment]
+
+    @property
+    def models(self) -> tuple[tuple[str, ...], str | None]:
+        """The models to choose from and the chosen one; none before they are known, or if there is one."""
+        if self._host is None or self._host.models is None or self._conversations is None:
+            return (), None
+        return tuple(self._host.models.names), self._conversations.model.current
+
+    def choose_model(self, name: str) -> None:
+        """Answer with this model from the next prompt on.
+
+        Raises:
+            PravahaError: there is no such model.
+        """
+        if self._conversations is None:
+            raise InvalidRequest("The models are not known yet.")
+        self._conversations.model.choose(name)
+
+    # Turns.
+
+    @property
+    def busy(self) -> bool:
+        """Whether a prompt is being answered."""
+        return self._turn is not None
+
+    async def prompt(self, blocks: list[Any], catalogue: "Callable[[], Any]") -> PromptResponse:
+        """Answer a prompt; returns when everything was sent.
+
+        Args:
+            blocks: its content.
+            catalogue: awaits the agents by name.
+
+        Raises:
+            RequestError: another one is being answered.
+            PravahaError: it cannot be answered.
+        """
+        if self._turn is not None:
+            raise RequestError(
+                INVALID_REQUEST,
+                "This session is answering a prompt: wait for the answer, or cancel it.",
+            )
+        turn = self._turn = _Turn()
+        try:
+            reason = await self._answer(turn, blocks, catalogue)
+        except _Cancelled:
+            reason = "cancelled"
+        finally:
+            self._end_asking(turn)
+            self._fail_open_calls(turn)
+            self._turn = None
+        await self._tell_figures()
+        await self._updates.join()
+        usage = None if self._conversations is None else self._usage(turn)
+        return PromptResponse(stop_reason=reason, usage=usage)
+
+    def cancel(self) -> None:
+        """Stop the turn: the answer, calls with their processes, agents, and questions."""
+        turn = self._turn
+        if turn is None:
+            return
+        turn.cancelled = True
+        if self._conversations is not None:
+            for node in self._conversations.answers.running:
+                self._conversations.answers.stop(node)
+        self._end_asking(turn)
+        self._wake.set()
+
+    def wake_from_thread(self) -> None:
+        """Look at what has changed. From any thread."""
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    async def replay(self) -> None:
+        """Tell the client what was said in the conversation."""
+        conversations = await self.open()
+        for update in history_updates(conversations.path(), self.folder):
+            self._tell(update)
+        await self._tell_figures()
+        await self._updates.join()
+
+    async def _answer(
+        self, turn: _Turn, blocks: list[Any], catalogue: "Callable[[], Any]"
+    ) -> StopReason:
+        prompt = await read_prompt(blocks, self.folder, self._documents, self._editor_text)
+        if not (prompt.text.strip() or prompt.images):
+            raise InvalidRequest("The message is empty.")
+        conversations = await self._ready(turn)
+        self._stop_if_cancelled(turn)
+        agents = await catalogue()
+        self._stop_if_cancelled(turn)
+        for note in self.notes:
+            self._tell(update_agent_thought_text(f"{note}\n"))
+        self.notes.clear()
+        match read_command(prompt.typed, agents, self.folder):
+            case ChatCall() as call:
+                return await self._run_chat_command(turn, conversations, call)
+            case AgentCall() as call:
+                return await self._run_agent(turn, conversations, call, agents[call.name], prompt)
+            case _:
+                await self._wait_for_model(turn, conversations)
+                return await self._chat(turn, conversations, prompt)
+
+    # The model.
+
+    async def _ready(self, turn: _Turn) -> TreeSession:
+        """The conversations, once they are open; a client sees what is waited for."""
+        if self._conversations is None and not self._opening.opened.done():
+            await self._show_waiting(turn, lambda: self._opening.status, self._opening.opened.done)
+        return await self.open()
+
+    async def _wait_for_model(self, turn: _Turn, conversations: TreeSession) -> None:
+        """Wait until the model is loaded.
+
+        Raises:
+            EngineUnavailable: it is not.
+        """
+        client = self._required_host.client
+
+        def loading() -> bool:
+            snapshot = client.snapshot()
+            return snapshot.state is EngineState.LOADING or snapshot.changes_model
+
+        def status() -> str:
+            snapshot = client.snapshot()
+            name = snapshot.next_model or (snapshot.model.name if snapshot.model else "the model")
+            return f"Loading {name} {10 * int(snapshot.loading_progress * 10)} %"
+
+        if loading():
+            await self._show_waiting(turn, status, lambda: not loading())
+        snapshot = client.snapshot()
+        if snapshot.state in (EngineState.UNLOADED, EngineState.FAILED, EngineState.STOPPED):
+            raise EngineUnavailable(snapshot.last_error or "No model is loaded.")
+
+    async def _show_waiting(
+        self, turn: _Turn, status: Callable[[], str], done: Callable[[], bool]
+    ) -> None:
+        """Wait, and show what for as a call that runs."""
+        call, shown = self._new_id("load"), status()
+        self._tell(start_tool_call(call, shown, kind="other", status="in_progress"))
+        try:
+            while not done():
+                self._stop_if_cancelled(turn)
+                await asyncio.sleep(_LOAD_POLL_S)
+                if status() != shown:
+                    shown = status()
+                    self._tell(update_tool_call(call, title=shown))
+        finally:
+            self._tell(update_tool_call(call, status="failed" if turn.cancelled else "completed"))
+
+    # Chat.
+
+    async def _chat(self, turn: _Turn, conversations: TreeSession, prompt: Prompt) -> StopReason:
+        await self._choose_tools()
+        self._stop_if_cancelled(turn)
+        host = self._required_host
+        client, model = host.client, host.client.snapshot().model
+        length = model.context_length if model else 0
+        check_all_fit(
+            prompt.files,
+            lambda one: count_tokens(client, one),
+            length,
+            length - conversations.context.used(),
+        )
+        text, images = prompt.text, ()
+        if prompt.images and model is not None:
+            read = await asyncio.to_thread(
+                read_images,
+                text,
+                prompt.images,
+                model,
+                host.image_reader,
+                attached=host.attached,
+                count=lambda one: len(client.tokenize(one)),
+                length=length,
+            )
+            text, images = read.text, read.images
+        try:
+            conversations.messages.send(text, images=images)
+        except ContextFull as error:
+            self._refused = prompt
+            raise InvalidRequest(
+                "The message does not fit into the context with all earlier ones. /shorten drop leaves "
+                "earlier messages out and sends it, /shorten summarise puts a summary in their place."
+            ) from error
+        self._refused = None
+        return await self._follow_answer(turn, conversations)
+
+    async def _choose_tools(self) -> None:
+        """Offer the tools that can be used in this mode."""
+        tools, host = self._required_tools, self._required_host
+        tools.mode = self._mode
+        wanted = host.tools if self._chosen is None else self._chosen
+        if not wanted and not self._mcp:
+            tools.chosen = ()
+            return
+        try:
+            choices = await asyncio.to_thread(tools.choices)
+        except AgentError as error:
+            self._tell(update_agent_thought_text(f"No tools: {error}\n"))
+            tools.chosen = ()
+            return
+        chosen = [
+            name
+            for name in wanted
+            if (name in choices.tools and name not in choices.refused)
+            or (name in choices.mcp_servers and self._mode != "deny")
+        ]
+        if host.mcp_with is not None and self._mode != "deny" and self._chosen is None:
+            chosen += [one.name for one in self._mcp]
+        tools.chosen = tuple(dict.fromkeys(chosen))
+
+    async def _follow_answer(self, turn: _Turn, conversations: TreeSession) -> StopReason:
+        """Pass on the answer until nothing runs any more."""
+        before = {node.id for node in conversations.path()}
+        self._save_folder()
+        while conversations.answers.running:
+            self._wake.clear()
+            self._pump(turn, conversations)
+            self._ask_approvals(turn)
+            if conversations.answers.running:
+                await self._woken()
+        self._pump(turn, conversations)
+        last = conversations.path()[-1]
+        turn.nodes += [node.id for node in conversations.path() if node.id not in before]
+        if last.id not in turn.nodes:
+            turn.nodes.append(last.id)
+        if last.status is NodeStatus.ERROR and not turn.cancelled:
+            raise EngineUnavailable(last.error or "The answer failed.")
+        return self._stop_reason(turn, last.finish)
+
+    def _stop_reason(self, turn: _Turn, finish: str | None) -> StopReason:
+        if turn.cancelled:
+            return "cancelled"
+        if finish == REPETITION:
+            self._tell(update_agent_message_text("\n\n(stopped: it repeated itself)"))
+        if finish == CONTENT_FILTER:
+            return "refusal"
+        return "max_tokens" if finish == FinishReason.LENGTH.value else "end_turn"
+
+    def _pump(self, turn: _Turn, conversations: TreeSession) -> None:
+        """Pass on the new text."""
+        for delta in conversations.pump():
+            if not conversations.on_path(delta.node_id):
+                continue
+            view = conversations.view(delta.node_id)
+            if view.kind is not NodeKind.ASSISTANT:
+                continue
+            reasoning, sent = view.reasoning or "", turn.reasoned.get(view.id, 0)
+            if len(reasoning) > sent:
+                turn.reasoned[view.id] = len(reasoning)
+                self._tell(
+                    AgentThoughtChunk(
+                        session_update="agent_thought_chunk",
+                        content=text_block(reasoning[sent:]),
+                        message_id=view.id,
+                    )
+                )
+            if delta.text:
+                self._tell(
+                    AgentMessageChunk(
+                        session_update="agent_message_chunk",
+                        content=text_block(delta.text),
+                        message_id=view.id,
+                    )
+                )
+
+    # Calls of the model.
+
+    def _loop_event_from_thread(self, event: LoopEvent) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._take_loop_event, event)
+
+    def _take_loop_event(self, event: LoopEvent) -> None:
+        turn = self._turn
+        if turn is None:
+            return  # of a turn that was cancelled
+        data, name = event.data, str(event.data.get("name", ""))
+        if event.type is LoopEventType.CALL_STARTED:
+            call = turn.calls[event.call] = self._new_id("call")
+            arguments = arguments_of(str(data.get("arguments", "")))
+            if name == "todo" and (plan := todo_plan(arguments)) is not None:
+                self._tell(plan)
+            self._later(partial(self._tell_call, turn, call, name, arguments))
+            return
+        call = turn.calls.get(event.call, "")
+        match event.type:
+            case LoopEventType.NOTE:
+                self._tell(update_agent_thought_text(f"{data.get('text', '')}\n"))
+            case LoopEventType.APPROVAL_REQUESTED:
+                if not call:  # of an MCP server, before the first call
+                    call = self._new_id("call")
+                    self._tell(start_tool_call(call, name, kind="other", status="pending"))
+                turn.awaited[str(data.get("approval"))] = call
+                self._wake.set()
+            case LoopEventType.APPROVAL_RESOLVED if not event.call:
+                pass
+            case LoopEventType.CALL_PERMITTED if call:
+                self._tell(update_tool_call(call, status="in_progress"))
+            case LoopEventType.CALL_OUTPUT if call:
+                shown = turn.output.get(call, "") + str(data.get("text", ""))
+                turn.output[call] = shown[:MAX_SHOWN_OUTPUT]
+                self._tell(update_tool_call(call, content=text_content(turn.output[call])))
+            case LoopEventType.CALL_FINISHED if call:
+                del turn.calls[event.call]
+                self._later(partial(self._tell_result, turn, call, dict(data)))
+            case _:
+                pass
+
+    async def _tell_call(
+        self, turn: _Turn, call: str, name: str, arguments: dict[str, Any]
+    ) -> None:
+        content = await asyncio.to_thread(edit_content, name, arguments, self.folder, self._files)
+        turn.edits[call] = content
+        await self._editor.update(
+            self.id,
+            start_tool_call(
+                call,
+                title_of(name, arguments),
+                kind=kind_of(name),
+                status="pending",
+                content=content or None,
+                locations=locations_of(arguments, self.folder),
+                raw_input=arguments,
+            ),
+        )
+
+    async def _tell_result(self, turn: _Turn, call: str, data: dict[str, Any]) -> None:
+        ok, result = data.get("state") == "ok", str(data.get("result", ""))
+        edit = turn.edits.get(call, [])
+        content = edit if ok and edit else [*edit, *text_content(result)]
+        await self._editor.update(
+            self.id,
+            update_tool_call(
+                call,
+                status="completed" if ok else "failed",
+                content=content or None,
+                raw_output={"state": data.get("state"), "text": result},
+            ),
+        )
+
+    def _fail_open_calls(self, turn: _Turn) -> None:
+        for call in turn.calls.values():
+            self._tell(update_tool_call(call, status="failed"))
+        turn.calls.clear()
+
+    # Approvals.
+
+    def _ask_approvals(self, turn: _Turn) -> None:
+        """Ask about the announced approvals that wait."""
+        if not turn.awaited or turn.cancelled:
+            return
+        for request in self._required_host.service.approvals():
+            call = turn.awaited.pop(request.id, None)
+            if call is not None:
+                turn.asked[request.id] = asyncio.create_task(self._ask(turn, request, call))
+
+    async def _ask(self, turn: _Turn, request: ApprovalRequest, call: str) -> None:
+        await self._updates.join()  # the call is shown before it is asked about
+        folder = Path(request.folder or self.folder)
+        arguments = arguments_of(request.arguments)
+        content = turn.edits.get(call, [])
+        if not content and Effect.WRITE in request.effects and not arguments:
+            diff = request.arguments[request.arguments.find("--- ") :]
+            content = await asyncio.to_thread(diff_content, diff, folder, self._files)
+        words = [request.target, request.reason and f"Asked because {request.reason}."]
+        shown = "\n\n".join(word for word in words if word)
+        if not arguments and not content:
+            shown = f"{shown}\n\n{request.arguments}"
+        update = ToolCallUpdate(
+            tool_call_id=call,
+            title=title_of(request.tool, arguments or {"arguments": request.target}),
+            kind=kind_of(request.tool) if not content else "edit",
+            status="pending",
+            content=[*content, *text_content(shown)],
+            locations=locations_of(arguments, self.folder) or None,
+            raw_input=arguments or request.arguments,
+        )
+        decision: Decision | None
+        reason = ""
+        try:
+            decision = await self._editor.ask(self.id, update)
+        except asyncio.CancelledError:
+            await self._decide(request.id, "deny", "the turn was cancelled")
+            raise
+        except (RequestError, ConnectionError, ValueError) as error:
+            decision, reason = "deny", f"the editor could not ask: {error}"
+        if decision is None:
+            decision, reason = "deny", "the turn was cancelled"
+        await self._decide(request.id, decision, reason)
+        turn.asked.pop(request.id, None)
+
+    async def _decide(self, approval: str, decision: Decision, reason: str) -> None:
+        decide = partial(self._required_host.service.decide, approval, decision, reason=reason)
+        with suppress(PravahaError):
+            await asyncio.shield(asyncio.to_thread(decide))
+
+    def _end_asking(self, turn: _Turn) -> None:
+        for asking in turn.asked.values():
+            asking.cancel()
+
+    # Agents.
+
+    async def _run_agent(
+        self,
+        turn: _Turn,
+        conversations: TreeSession,
+        call: AgentCall,
+        entry: dict[str, Any],
+        prompt: Prompt,
+    ) -> StopReason:
+        host = self._required_host
+        paths = paths_of(call, str(entry["category"]), self.folder)
+        with suppress(EngineUnavailable):  # detectors work without a model
+            await self._wait_for_model(turn, conversations)
+        attached = "\n\n".join(one.text for one in prompt.files)
+        request = RunRequest(
+            entry["kind"],
+            call.name,
+            paths,
+            call.task,
+            attached or call.task,
+            mode=self._mode,
+            conversation=self.id,
+        )
+        run = await asyncio.to_thread(host.service.start, request)
+        try:
+            place = conversations.messages.begin_exchange(prompt.typed, by=call.name)
+        except PravahaError:
+            host.service.cancel(run)
+            raise
+        self._save_folder()
+        result = await self._follow_run(turn, run, call.name, [Path(path) for path in paths])
+        answer = markdown_of(call.name, result)
+        conversations.messages.finish_exchange(place, answer)
+        conversations.pump()
+        self._tell(update_agent_message_text(answer))
+        if turn.cancelled:
+            return "cancelled"
+        output = result.get("output") or {}
+        plan = (
+            steps_plan(output.get("steps") or ()) if isinstance(output.get("steps"), list) else None
+        )
+        if plan is not None:
+            self._tell(plan)
+        if call.name != "repair" and isinstance(output.get("diff"), str):
+            base = Path(paths[0]) if paths else self.folder
+            await self._offer_diff(turn, output["diff"], base if base.is_dir() else base.parent)
+        return "end_turn"
+
+    async def _follow_run(
+        self, turn: _Turn, run: str, name: str, paths: list[Path]
+    ) -> dict[str, Any]:
+        """Pass on what a run does until it has a result."""
+        service = self._required_host.service
+        updates = RunUpdates(run, name, self.folder, paths)
+        self._tell(updates.begin())
+        seen, asked_to_stop, stop_by = 0, False, 0.0
+        while True:
+            self._wake.clear()
+            result = service.result(run)
+            for event in service.events(run, seen):
+                seen = event.sequence + 1
+                for update in updates.take(event):
+                    self._tell(update)
+            turn.awaited |= updates.announced
+            updates.announced.clear()
+            self._ask_approvals(turn)
+            if result is not None:
+                break
+            if turn.cancelled and not asked_to_stop:
+                asked_to_stop, stop_by = True, self._loop.time() + _STOP_S
+                service.cancel(run)
+            if asked_to_stop and self._loop.time() > stop_by:
+                result = {"state": "cancelled", "error": "It did not stop in time."}
+                break
+            await self._woken()
+        error = str(result.get("error") or "")
+        for update in updates.finish(failed=bool(error), error=error):
+            self._tell(update)
+        return result
+
+    async def _offer_diff(self, turn: _Turn, diff: str, folder: Path) -> None:
+        """Write what an agent proposes, if a person or the mode allows it and it fits the files."""
+        changes = await asyncio.to_thread(changes_of, diff, folder, self._files)
+        writes = {path: (old, new) for path, (old, new) in changes.items() if new is not None}
+        if not writes or self._mode == "deny":
+            return
+        call, content = self._new_id("patch"), []
+        content = await asyncio.to_thread(diff_content, diff, folder, self._files)
+        title = f"change {', '.join(writes)}"[:120]
+        start = start_tool_call(call, title, kind="edit", status="pending", content=content)
+        self._tell(start)
+        if self._mode == "ask":
+            await self._updates.join()
+            asked = ToolCallUpdate(
+                tool_call_id=call, title=title, kind="edit", status="pending", content=content
+            )
+            try:
+                decision = await self._editor.ask(self.id, asked, always=False)
+            except (RequestError, ConnectionError, ValueError):
+                decision = "deny"
+            if decision not in ("once", "always") or turn.cancelled:
+                self._tell(update_tool_call(call, status="failed"))
+                return
+        try:
+            for path, (old, new) in writes.items():
+                current = await asyncio.to_thread(_read_or_none, self._files, folder, path)
+                if current != old:
+                    raise InvalidTask(f"{path} has changed meanwhile: nothing more was written.")
+                await asyncio.to_thread(
+                    self._files.write, folder, path, (new or "").encode(), replace=old is not None
+                )
+        except InvalidTask as error:
+            failed = [*content, *text_content(str(error))]
+            self._tell(update_tool_call(call, status="failed", content=failed))
+        else:
+            self._tell(update_tool_call(call, status="completed"))
+
+    # Commands of the chat.
+
+    async def _run_chat_command(
+        self, turn: _Turn, conversations: TreeSession, call: ChatCall
+    ) -> StopReason:
+        if call.name == "shorten":
+            return await self._shorten(turn, conversations, call.argument)
+        tools = self._required_tools
+        tools.mode = self._mode
+        if call.argument in ("on", "off"):
+            self._chosen = () if call.argument == "off" else None
+        elif call.argument:
+            names = call.argument.replace(",", " ").split()
+            await asyncio.to_thread(tools.choose, names)
+            self._chosen = tuple(names)
+        await self._choose_tools()
+        chosen = ", ".join(tools.chosen) or "no tools"
+        self._tell(update_agent_message_text(f"The model may call {chosen} (mode {self._mode})."))
+        return "end_turn"
+
+    async def _shorten(self, turn: _Turn, conversations: TreeSession, argument: str) -> StopReason:
+        if argument not in ("drop", "summarise"):
+            raise InvalidRequest("/shorten needs drop or summarise.")
+        await self._wait_for_model(turn, conversations)
+        summarised = argument == "summarise"
+        refused = self._refused
+        if refused is None:
+            conversations.context.shorten(summarised=summarised)
+        else:
+            model = self._required_host.client.snapshot().model
+            send_shortened(
+                conversations,
+                refused.text,
+                summarised=summarised,
+                length=model.context_length if model else 0,
+            )
+            self._refused = None
+        if conversations.answers.running:
+            return await self._follow_answer(turn, conversations)
+        self._tell(update_agent_message_text("Earlier messages are left out of the context."))
+        return "end_turn"
+
+    # What is sent.
+
+    def _tell(self, update: Any) -> None:
+        """Send an update after those before it."""
+        self._later(partial(self._editor.update, self.id, update))
+
+    def _later(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._updates.put_nowait(send)
+
+    async def _send_updates(self) -> None:
+        while True:
+            send = await self._updates.get()
+            try:
+                await send()
+            except ConnectionError:
+                pass  # the client has left; the server ends the session
+            except Exception:
+                _log.exception("an update was not sent")
+            finally:
+                self._updates.task_done()
+
+    async def _tell_figures(self) -> None:
+        """Send the title, and how full the context is."""
+        conversations, host = self._conversations, self._host
+        if conversations is None or host is None:
+            return
+        if conversations.title != self._title:
+            self._title = conversations.title
+            self._tell(SessionInfoUpdate(session_update="session_info_update", title=self._title))
+        model = host.client.snapshot().model
+        used = conversations.context.used()
+        if model is not None and used:
+            self._tell(
+                UsageUpdate(session_update="usage_update", used=used, size=model.context_length)
+            )
+
+    def _usage(self, turn: _Turn) -> Usage | None:
+        """The tokens of a turn's answers; None if there are none."""
+        if self._conversations is None:
+            return None
+        answers = [node for node in self._conversations.path() if node.id in turn.nodes]
+        answers = [node for node in answers if node.n_gen is not None and node.n_prompt is not None]
+        if not answers:
+            return None
+        given = sum(node.n_prompt or 0 for node in answers)
+        made = sum(node.n_gen or 0 for node in answers)
+        return Usage(
+            input_tokens=given,
+            output_tokens=made,
+            total_tokens=given + made,
+            cached_read_tokens=sum(node.n_cached or 0 for node in answers),
+            thought_tokens=sum(node.n_reasoning or 0 for node in answers),
+        )
+
+    # Helpers.
+
+    async def _editor_text(self, path: Path) -> str | None:
+        if not self._editor.reads_files:
+            return None
+        try:
+            return await self._editor.read_text_file(self.id, str(path))
+        except (RequestError, ConnectionError, ValueError):
+            return None
+
+    async def _woken(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                await self._wake.wait()
+
+    def _save_folder(self) -> None:
+        from app.acp.session_folders import SessionFolders
+
+        SessionFolders(self._required_host.folders).remember(self.id, self.folder)
+
+    def _stop_if_cancelled(self, turn: _Turn) -> None:
+        if turn.cancelled:
+            raise _Cancelled
+
+    def _new_id(self, kind: str) -> str:
+        self._counter += 1
+        return f"{kind}-{self._counter}"
+
+    @property
+    def _required_host(self) -> Host:
+        if self._host is None:
+            raise RuntimeError("the session is not open")
+        return self._host
+
+    @property
+    def _required_tools(self) -> ChatTools:
+        if self._tools is None:
+            raise RuntimeError("the session is not open")
+        return self._tools
+
+
+def _read_or_none(files: EditorFiles, folder: Path, path: str) -> str | None:
+    try:
+        return files.read(folder, path).decode("utf-8", "replace")
+    except InvalidTask:
+        return None
