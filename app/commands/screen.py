@@ -242,6 +242,7 @@ def _run_screen(flags: dict[str, Any], record: Path | None) -> int:
                 engine_server=engine_server,
                 run_service=run_service,
                 chat_tools=session_tools,
+                edit_root=Path.cwd(),
                 memory_file=settings.memory,
                 sources=sources,
                 sessions=sessions,

@@ -92,6 +92,8 @@ COMMANDS: tuple[Command, ...] = (
             key="answer_anyway"),
     Command("attach", "add a document, text or image to the message; @FILE in the text does the same",
             "FILE"),
+    Command("apply", "show what the last answer with code for a file changes there, and apply it, test it or "
+            "take it back", key="edit.open", not_plain="Line mode changes no files."),
     Command("export", "write this conversation to FILE.json, .jsonl, .md or .messages.json", "FILE"),
     Command("import", "open a conversation or message list from a .json or .jsonl file; /delete archives it",
             "FILE"),

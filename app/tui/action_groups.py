@@ -5,10 +5,12 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from agents.service.run_service import RunService
 from app.runtime.chat_tools import ChatTools
 from app.runtime.model_hub import ModelHub
+from app.runtime.project_tests import ProjectTests
 from app.runtime.source_library import SourceLibrary
 from app.settings.shown_setting import ShownSetting
 from app.tui.actions.agents import AgentActions
@@ -18,6 +20,7 @@ from app.tui.actions.context import ContextActions
 from app.tui.actions.conversations import ConversationActions
 from app.tui.actions.documents import DocumentActions
 from app.tui.actions.draft import DraftActions
+from app.tui.actions.edits import EditActions
 from app.tui.actions.files import FileActions
 from app.tui.actions.fork_at_token import ForkAtToken
 from app.tui.actions.go import GoActions
@@ -76,6 +79,8 @@ class ActionGroups:
         wall_clock: Callable[[], float],
         run_service: RunService | None,
         chat_tools: ChatTools | None,
+        edit_root: Path | None,
+        project_tests: ProjectTests,
         sources: SourceLibrary | None,
         image_reader: ImageReader | None,
         engine_server: EngineServer | None,
@@ -109,6 +114,9 @@ class ActionGroups:
         self.files = FileActions(screen, selection, terminal)
         self.held = HeldMessage(screen)
         self.tools = ToolActions(screen, selection, glyphs, keymap, chat_tools)
+        self.edits = EditActions(
+            screen, selection, glyphs, keymap, root=edit_root, tests=project_tests
+        )
         self.documents = DocumentActions(
             screen, selection, self.files, glyphs, keymap, DocumentReader(), self.held, self.tools
         )

@@ -22,6 +22,7 @@ from textual.widgets import Markdown, TextArea
 from agents.service.run_service import RunService
 from app.runtime.chat_tools import ChatTools
 from app.runtime.model_hub import ModelHub
+from app.runtime.project_tests import ProjectTests, run_project_tests
 from app.runtime.source_library import SourceLibrary
 from app.settings.shown_setting import ShownSetting
 from app.slash.completion import Completion
@@ -109,6 +110,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         server: the address of the engine's server; None for an engine in this process.
         engine_server: serves the engine of this process over HTTP on demand; None if there is none.
         run_service: runs agents; None in a replay.
+        edit_root: the folder beneath which answers may change files; None in a replay.
+        project_tests: runs the tests of the project in that folder.
         memory_file: what the agents remember on this machine; None in a replay.
         sources: the collections of documents; None in a replay.
         sessions: returns what the prompts of the last conversations have cost.
@@ -146,6 +149,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         engine_server: EngineServer | None = None,
         run_service: RunService | None = None,
         chat_tools: ChatTools | None = None,
+        edit_root: Path | None = None,
+        project_tests: ProjectTests = run_project_tests,
         memory_file: Path | None = None,
         sources: SourceLibrary | None = None,
         sessions: Callable[[], Sequence[SessionFigures]] = tuple,
@@ -216,6 +221,8 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
             wall_clock=wall_clock,
             run_service=run_service,
             chat_tools=chat_tools,
+            edit_root=edit_root,
+            project_tests=project_tests,
             sources=sources,
             image_reader=image_reader,
             engine_server=engine_server,
@@ -227,6 +234,7 @@ class PravahaApp(OrderedInput, SurvivingApp, PacedOutput):
         self.sending = Sending(
             self, layout, self._drafts, actions, run_command=lambda call: self.slash.run(call)
         )
+        actions.edits.send_by(self.sending.send)
         self.slash = SlashActions(
             self,
             actions,

@@ -39,6 +39,7 @@ class Glyphs:
     ring: str
     busy: str
     failed: str
+    passed: str
     stopped: str
     queued: str
     more_up: str
@@ -81,6 +82,7 @@ UNICODE = Glyphs(
     ring="○",
     busy="≋",
     failed="✗",
+    passed="✓",
     stopped="■",
     queued="⋯",
     more_up="▲",
@@ -123,6 +125,7 @@ ASCII = Glyphs(
     ring="o",
     busy="~",
     failed="x",
+    passed="v",
     stopped="#",
     queued="+",
     more_up="^",

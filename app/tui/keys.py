@@ -161,6 +161,7 @@ NAVIGATE_KEYS: tuple[Key, ...] = (
     Key("head.last", "grave_accent", "app.perform('go','last_branch')", "last", "The branch that was open before", Group.NAVIGATE),
     Key("citations", "C", "app.perform('sources','open_cited')", "citations", "Open the passages that the selected answer cites, else those of the last answer", Group.NAVIGATE),
     Key("answer_anyway", "O", "app.perform('sources','answer_anyway')", "anyway", "Have a message answered that the attached documents do not seem to answer", Group.NAVIGATE),
+    Key("edit.open", "d", "app.perform('edits','open')", "change", "Show what the selected answer, else the last one with code for a file, changes there, and apply it; after failing tests, have the model correct them", Group.NAVIGATE),
     Key("bookmark", "b", "app.perform('tree','bookmark')", "bookmark", "Set or remove a bookmark", Group.NAVIGATE),
     Key("bookmarks", "B", "app.perform('go','bookmarks')", "bookmarks", "List bookmarks and labels, and go to one", Group.NAVIGATE),
     Key("label", "m", "app.perform('tree','label')", "label", "Label the message", Group.NAVIGATE),

@@ -137,6 +137,7 @@ class MainView:
                     rows_below=lambda node: [
                         *actions.images.rows_below(node),
                         *actions.sources.rows_below(node),
+                        *actions.edits.rows_below(node),
                     ],
                     folded=actions.documents.folded,
                     thought=actions.thoughts.row,

@@ -34,6 +34,13 @@ class NodeStatus(StrEnum):
     ERROR = "error"
 
 
+class Verdict(StrEnum):
+    """What tests say about what an agent wrote; the finish reason of its node."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One message as stored.
@@ -65,7 +72,8 @@ class Node:
         n_images: for a user, the number of its images; None if it has none.
         images: for a user, the images that precede the message in the prompt. A table of their own.
         finish: the finish reason of the request, or `repetition` or `content_filter` if it was cancelled
-            for that; None while streaming or if the writer died.
+            for that; of what an agent wrote and tests judged, a `Verdict`; None while streaming or
+            if the writer died.
         error: one sentence when status is `error`.
         created_at: seconds since the epoch.
         sampling: JSON of the sampling parameters.

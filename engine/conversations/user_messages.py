@@ -17,7 +17,7 @@ from engine.conversations.loaded_conversations import LoadedConversations
 from engine.conversations.new_nodes import NewNodes
 from engine.conversations.storage.store import Store
 from engine.conversations.text_guard import TextGuard
-from engine.conversations.tree import NodeStatus
+from engine.conversations.tree import NodeStatus, Verdict
 
 _HISTORY = 500
 """Number of earlier messages and commands that `history` returns."""
@@ -121,11 +121,12 @@ class UserMessages:
         self._awaited[node_id] = current.id
         return node_id
 
-    def finish_exchange(self, node_id: str, answer: str) -> None:
+    def finish_exchange(self, node_id: str, answer: str, *, verdict: Verdict | None = None) -> None:
         """Save the answer of `begin_exchange`, whichever conversation is open.
 
         Args:
             answer: as Markdown.
+            verdict: what tests say about it; None if none were run.
 
         Raises:
             InvalidRequest: the conversation was erased, or the guard refuses the answer.
@@ -137,7 +138,11 @@ class UserMessages:
             self._finish_awaited(node_id, tree_id, status=NodeStatus.ERROR, error=str(error))
             raise
         self._finish_awaited(
-            node_id, tree_id, text=text, status=NodeStatus.DONE, finish=FinishReason.STOP.value
+            node_id,
+            tree_id,
+            text=text,
+            status=NodeStatus.DONE,
+            finish=(verdict or FinishReason.STOP).value,
         )
 
     def _finish_awaited(self, node_id: str, tree_id: str, **changes: Any) -> None:

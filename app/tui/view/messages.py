@@ -4,15 +4,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.runtime.project_tests import BY_TESTS
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
 from app.tui.view.bars import build_timing
 from app.tui.view.spans import Line, Span, fit
 from engine.conversations.answer import CONTENT_FILTER, REPETITION
 from engine.conversations.node_words import FILTERED, INCOMPLETE
-from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_agent
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, Verdict, awaits_agent
 
 _LABEL_CELLS = 24
+_VERDICT_STYLES = {Verdict.PASSED: "$success", Verdict.FAILED: "$error"}
 _NAMES = {
     NodeKind.USER: "you",
     NodeKind.SYSTEM: "system",
@@ -105,6 +107,8 @@ def build_mark(node: NodeView, glyphs: Glyphs) -> Line:
             mark = Span(f"{glyphs.failed} {reason}", "$error")
         case NodeStatus.DONE:
             incomplete = INCOMPLETE.get(node.finish or "")
+            if node.finish in _VERDICT_STYLES:
+                return (build_verdict(node, glyphs),)
             if incomplete is None:
                 return (Span(timing, "$faint"),) if timing else ()
             mark = Span(f"{glyphs.stopped} {incomplete}", "$warning")
@@ -144,6 +148,19 @@ def _stop_words(node: NodeView) -> str:
     return "stopped" if node.finish else "interrupted: the text up to there is kept"
 
 
+def build_verdict(node: NodeView, glyphs: Glyphs) -> Span:
+    """What tests say about what an agent wrote: a glyph and a word."""
+    glyph = glyphs.passed if node.finish == Verdict.PASSED else glyphs.failed
+    return Span(f"{glyph} {node.finish}", _VERDICT_STYLES[node.finish or ""])
+
+
+def awaited_words(node: NodeView) -> str:
+    """What is said in place of what an agent, or the project's tests, will write."""
+    if node.model == BY_TESTS:
+        return "the tests are running"
+    return f"{safe_line(node.model or '')} is running"
+
+
 def build_waiting(node: NodeView, glyphs: Glyphs) -> Line:
     """The row in place of an answer's text until its first token.
 
@@ -152,5 +169,7 @@ def build_waiting(node: NodeView, glyphs: Glyphs) -> Line:
     """
     words = "sending" if node.n_prompt is None else f"reading {node.n_prompt} tokens"
     if awaits_agent(node):
-        words = f"{safe_line(node.model or '')} is running; f4 shows it"
+        words = awaited_words(node)
+        if node.model != BY_TESTS:
+            words += "; f4 shows it"
     return (Span(f"{glyphs.queued} {words}", "$faint"),)

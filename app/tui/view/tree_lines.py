@@ -14,10 +14,11 @@ from rich.cells import cell_len
 
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs
+from app.tui.view.messages import awaited_words, build_verdict
 from app.tui.view.short_names import short_names
 from app.tui.view.spans import Line, Span, cut, fit, justify, width
 from engine.conversations.branch_tree import BranchTree
-from engine.conversations.tree import NodeKind, NodeStatus, NodeView, awaits_agent
+from engine.conversations.tree import NodeKind, NodeStatus, NodeView, Verdict, awaits_agent
 
 _COMPARED = 2000
 """Characters at the beginning of siblings that are compared."""
@@ -196,7 +197,7 @@ def build_tree_line(
 
 def _text(node: NodeView, start: int, room: int, glyphs: Glyphs) -> str:
     if awaits_agent(node) and not node.text:
-        return fit(f"{safe_line(node.model or '')} is running", room, glyphs.ellipsis)
+        return fit(awaited_words(node), room, glyphs.ellipsis)
     # Cut before cleaning: an answer can be long, and the row shows a part of it.
     line = safe_line(node.text[: _COMPARED if start else 8 * room])
     if start + _SEEN > room and cell_len(line) > room:
@@ -230,6 +231,9 @@ def _author(node: NodeView, marks: TreeMarks, glyphs: Glyphs) -> list[Span]:
         return [Span(f"{glyphs.queued} ", "$status-busy")]
     if node.status is NodeStatus.ERROR:
         return [Span(f"{glyphs.failed} ", "$error")]
+    if node.finish in tuple(Verdict):
+        verdict = build_verdict(node, glyphs)
+        return [Span(f"{verdict.text.split()[0]} ", verdict.style)]
     glyph = {NodeKind.USER: glyphs.user, NodeKind.ASSISTANT: glyphs.assistant}.get(
         node.kind, glyphs.system
     )

@@ -117,6 +117,11 @@ class Message(UniformRows, LaidOutOnce, Vertical):
             bodies.first(Static).update(Content(self._source))
             self._show_mark()
 
+    def show_rows(self) -> None:
+        """Show the rows below the message as they are now."""
+        if self.query_children(".message-mark"):  # not before it is composed
+            self._show_mark()
+
     @property
     def token_view(self) -> TokenView | None:
         """The tokens, if they are shown in place of the text."""

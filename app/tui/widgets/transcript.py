@@ -246,6 +246,12 @@ class Transcript(Vertical):
             if message.node.id == node_id:
                 message.refold()
 
+    def show_rows(self, node_id: str) -> None:
+        """Show again the rows below a message, which have changed."""
+        for message in self.messages:
+            if message.node.id == node_id:
+                message.show_rows()
+
     async def on_message_scroll_moved(self) -> None:
         """Load more at the edges; update the counting lines."""
         scroll = self.scroll
