@@ -1,7 +1,7 @@
 """`fault_projects`: small projects with one injected fault each (`tests/corpus/faults`).
 
-The folder has each project as it should be; `faults.yaml` says which text of which file the fault replaces. A
-project's `tests` see the fault, its `oracle` decides whether a patch is right and is no part of what is repaired.
+The folder has each project as it should be; `faults.yaml` says which text of which file the fault replaces.
+A project's `tests` see the fault; its `oracle` decides whether a patch is right, and no repair sees it.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Each injected fault fails some of its project's tests; the right version passes all, the held-back ones too."""
+"""Each injected fault fails some tests of its project; the right version passes all, held-back ones too."""
 
 from pathlib import Path
 
