@@ -31,6 +31,7 @@ class Generation:
         prompt_tokens: length of the prompt.
         cached_tokens: how many of them were found in the KV pool or shared with a running request.
         token_id_logprobs: per generated id, as `TokenBatch`.
+        logprobs: of the generated ids, if the request asked for them.
         start, end: seconds on the engine's clock: when it was queued, when the last token came.
     """
 
@@ -40,6 +41,7 @@ class Generation:
     prompt_tokens: int
     cached_tokens: int = 0
     token_id_logprobs: tuple[tuple[float, ...], ...] = ()
+    logprobs: tuple[float, ...] = ()
     start: float = 0.0
     end: float = 0.0
 
@@ -297,6 +299,7 @@ def _settle(pending: _Pending) -> None:
             token_id_logprobs=tuple(
                 values for batch in batches for values in batch.token_id_logprobs
             ),
+            logprobs=tuple(value for batch in batches for value in batch.logprobs),
             start=last.timings.queued,
             end=last.timings.last_token or last.timings.queued,
         )

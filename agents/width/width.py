@@ -1,0 +1,281 @@
+"""`widen`: candidates are written, checked and chosen.
+
+Cost: the prompt is computed once. The greedy candidate is decoded alone, the others in one batch, whose step
+takes a fraction of their number (`agents.width.sampling`). Checks run while others are still decoded.
+
+How many are written: at most `width`; no more than `check_s` seconds of checks allow, by what checking the
+first one took; no more than the meter's tokens allow; and none beyond the first that passes every check, if
+one of the checks decides.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from agents.api.budget import BudgetMeter
+from agents.api.errors import BudgetExhausted
+from agents.api.events import RunEventType
+from agents.api.usage import Usage
+from agents.model.session import Generation, ModelSession, usage_of
+from agents.width.agreement import Agreement, Votes
+from agents.width.candidate import Candidate, Outcome
+from agents.width.check import Check
+from agents.width.choice import choose
+from agents.width.chosen import Chosen
+from agents.width.fence import code_of
+from agents.width.prompt import CodePrompt
+from agents.width.sampling import STOP, ladder, sample, sampling_params
+from engine.api.request import FinishReason, Request
+
+WIDTH = 8
+REPAIRS = 4
+"""Candidates of the second round, which see what the best one of the first failed."""
+MAX_TOKENS = 768
+CHECK_S = 60.0
+_numbers = itertools.count(1)
+
+
+class Record(Protocol):
+    """Appends an event, as `AgentRun.record` does."""
+
+    def __call__(self, kind: RunEventType, /, **data: Any) -> None:
+        """Append an event with these members."""
+        ...
+
+
+def _no_record(kind: RunEventType, /, **data: Any) -> None:
+    """Without a log."""
+
+
+async def widen(
+    session: ModelSession,
+    prompt: CodePrompt,
+    checks: Sequence[Check],
+    *,
+    width: int = WIDTH,
+    repairs: int = REPAIRS,
+    agreement: Agreement | None = None,
+    max_tokens: int = MAX_TOKENS,
+    check_s: float = CHECK_S,
+    record: Record = _no_record,
+    meter: BudgetMeter | None = None,
+    diff_of: Callable[[str], str] = lambda code: "",
+) -> Chosen:
+    """Write up to `width` candidates, check each, and choose.
+
+    Args:
+        session: the engine.
+        prompt: what is asked.
+        checks: from cheap to dear.
+        width: candidates of the first round.
+        repairs: candidates of a second round if none passes; 0 for none.
+        agreement: compares candidates that pass; None takes the likeliest.
+        max_tokens: of each candidate.
+        check_s: seconds that checking all candidates may take, estimated from the first.
+        record: where events go (`agents.width`).
+        meter: pays for the tokens.
+        diff_of: the change that a code is, for the event of the choice.
+
+    Raises:
+        BudgetExhausted: not even the first candidate can be paid.
+        ModelFailure: the engine refused or failed.
+        InvalidRequest: the chat template rejects the prompt.
+        AgentError: a check could not be made at all, such as without a sandbox.
+    """
+    one = _Widening(session, checks, max_tokens, record, meter)
+    one.tell(
+        RunEventType.WIDTH_STARTED,
+        goal=prompt.goal,
+        candidates=width,
+        checks=[check.name for check in checks] + ["agreement"] * (agreement is not None),
+    )
+    passed = await one.round(prompt, ladder(width)[:1], 0)
+    if not passed:
+        rest = ladder(width)[1 : one.affordable(width, check_s)]
+        passed = await one.round(prompt, rest, 0)
+    if not passed and repairs and not one.any_passed:
+        passed = await one.repair(prompt, repairs)
+    votes = None if passed else await one.votes(agreement)
+    return one.finish(votes, diff_of)
+
+
+class _Widening:
+    """One call of `widen`."""
+
+    def __init__(
+        self,
+        session: ModelSession,
+        checks: Sequence[Check],
+        max_tokens: int,
+        record: Record,
+        meter: BudgetMeter | None,
+    ) -> None:
+        self._session = session
+        self._checks = checks
+        self._max_tokens = max_tokens
+        self._record = record
+        self._meter = meter
+        self._number = next(_numbers)
+        self._candidates: list[Candidate] = []
+        self._trees: dict[str, Candidate] = {}
+        self._stopped = 0
+        self._usage = Usage()
+
+    def tell(self, kind: RunEventType, **data: Any) -> None:
+        """Append an event of this widening."""
+        self._record(kind, width=self._number, **data)
+
+    @property
+    def any_passed(self) -> bool:
+        """Whether a candidate passed every check."""
+        return any(one.code and one.failed is None for one in self._candidates)
+
+    def affordable(self, width: int, check_s: float) -> int:
+        """How many candidates may be written in all."""
+        spent = max((sum(o.seconds for o in one.outcomes) for one in self._candidates), default=0.0)
+        number = min(width, 1 + max(1, int(check_s / spent))) if spent else width
+        if self._meter is not None:
+            number = min(number, 1 + self._meter.tokens_left // self._max_tokens)
+        return number
+
+    async def round(self, prompt: CodePrompt, temperatures: Sequence[float], round_: int) -> bool:
+        """Write candidates and check each as it finishes; whether one passed all and a check decides."""
+        if not temperatures:
+            return False
+        ids = prompt.token_ids(self._session)
+        requests = [
+            Request(
+                ids,
+                sampling_params(
+                    temperature,
+                    number=len(self._candidates) + at,
+                    max_tokens=self._max_tokens,
+                    stop=STOP if prompt.opening else (),
+                ),
+            )
+            for at, temperature in enumerate(temperatures)
+        ]
+        answers = sample(self._session, requests, self._meter)
+        finished = 0
+        try:
+            async for at, generation in answers:
+                finished += 1
+                candidate = self._written(prompt, generation, temperatures[at], round_)
+                if await self._passes(candidate):
+                    self._stopped += len(requests) - finished
+                    return True
+        except BudgetExhausted:
+            if not self._candidates:
+                raise
+        finally:
+            await answers.aclose()
+        return False
+
+    async def repair(self, prompt: CodePrompt, repairs: int) -> bool:
+        """A second round, which sees what the best candidate failed."""
+        usable = [one for one in self._candidates if one.code.strip() and one.failed]
+        if not usable:
+            return False
+        best = max(usable, key=lambda one: (*one.rank, one.mean_logprob))
+        failed = best.failed
+        if failed is None:
+            return False
+        following = prompt.followed_by(best.answer, _feedback(failed))
+        return await self.round(following, ladder(repairs), 1)
+
+    async def votes(self, agreement: Agreement | None) -> Votes | None:
+        """How the candidates that passed agree; None with fewer than two."""
+        passed = [one for one in self._candidates if one.code.strip() and one.failed is None]
+        if agreement is None or not agreement.calls or len(passed) < 2:
+            return None
+        return await agreement.votes([one.code for one in passed])
+
+    def finish(self, votes: Votes | None, diff_of: Callable[[str], str]) -> Chosen:
+        """Choose, and tell."""
+        decisive = [check.name for check in self._checks if check.decides]
+        best, decided, reason = choose(self._candidates, decisive, votes)
+        verified = best is not None and best.failed is None and bool(decisive)
+        self.tell(
+            RunEventType.CANDIDATE_CHOSEN,
+            candidate=None if best is None else best.number,
+            verified=verified,
+            decided_by=decided,
+            reason=reason,
+            stopped=self._stopped,
+            diff="" if best is None else diff_of(best.code),
+        )
+        return Chosen(
+            best, verified, decided, reason, tuple(self._candidates), self._stopped, self._usage
+        )
+
+    def _written(
+        self, prompt: CodePrompt, generation: Generation, temperature: float, round_: int
+    ) -> Candidate:
+        """Enter a candidate; one that equals an earlier one gets its outcomes."""
+        self._usage = self._usage.plus(usage_of([generation]))
+        logprobs = generation.logprobs
+        candidate = Candidate(
+            number=len(self._candidates),
+            temperature=temperature,
+            code=code_of(generation.text, opened=bool(prompt.opening)),
+            answer=generation.text,
+            tokens=len(generation.token_ids),
+            mean_logprob=sum(logprobs) / len(logprobs) if logprobs else 0.0,
+            complete=generation.finish_reason is FinishReason.STOP,
+            round=round_,
+        )
+        self._candidates.append(candidate)
+        twin = self._trees.setdefault(candidate.tree_key(), candidate)
+        if twin is not candidate:
+            candidate.same_as = twin.number
+            candidate.outcomes = twin.outcomes
+        self.tell(
+            RunEventType.CANDIDATE_WRITTEN,
+            candidate=candidate.number,
+            temperature=temperature,
+            round=round_,
+            code=candidate.code,
+            tokens=candidate.tokens,
+            same_as=candidate.same_as,
+        )
+        return candidate
+
+    async def _passes(self, candidate: Candidate) -> bool:
+        """Check a candidate; whether it passed everything and one of the checks decides."""
+        if candidate.same_as is None:
+            await self._judge(candidate)
+        return candidate.failed is None and any(check.decides for check in self._checks)
+
+    async def _judge(self, candidate: Candidate) -> None:
+        if not candidate.code.strip():
+            self._checked(candidate, Outcome("code", False, "The answer has no code."))
+            return
+        for check in self._checks:
+            began = time.monotonic()
+            outcome = await check.judge(candidate.code)
+            seconds = time.monotonic() - began
+            self._checked(
+                candidate,
+                Outcome(check.name, outcome.passed, outcome.detail, outcome.score, seconds),
+            )
+            if not outcome.passed:
+                return
+
+    def _checked(self, candidate: Candidate, outcome: Outcome) -> None:
+        candidate.outcomes.append(outcome)
+        self.tell(
+            RunEventType.CANDIDATE_CHECKED,
+            candidate=candidate.number,
+            check=outcome.check,
+            passed=outcome.passed,
+            detail=outcome.detail,
+            seconds=round(outcome.seconds, 3),
+        )
+
+
+def _feedback(failed: Outcome) -> str:
+    return (
+        f"That code is wrong. {failed.detail}\n"
+        "Find the mistake and write the whole corrected code again, in one fence."
+    )
