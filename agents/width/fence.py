@@ -19,7 +19,7 @@ def code_of(answer: str, *, opened: bool = False) -> str:
     """
     text = answer.replace("\r\n", "\n")
     if opened:
-        return _before_close(text, FENCE).rstrip() + "\n" if text.strip() else ""
+        return _ended(_before_close(text, FENCE))
     blocks: list[str] = []
     at = 0
     while match := _OPEN.search(text, at):
@@ -28,10 +28,15 @@ def code_of(answer: str, *, opened: bool = False) -> str:
         blocks.append(textwrap.dedent(block))
         at = match.end() + 1 + len(block) + len(match[1])
     chosen = max(blocks, key=lambda one: len(one.strip()), default=text)
-    return chosen.rstrip() + "\n" if chosen.strip() else ""
+    return _ended(chosen)
 
 
 def _before_close(text: str, fence: str) -> str:
     """The text up to the line that closes a fence; a longer run of the same character closes it, too."""
     close = re.search(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", text, re.MULTILINE)
     return text if close is None else text[: close.start()]
+
+
+def _ended(code: str) -> str:
+    """The code with one line end at its end; empty if it is blank."""
+    return code.rstrip() + "\n" if code.strip() else ""

@@ -6,6 +6,7 @@ function and examples give the same calls.
 """
 
 import ast
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,8 +44,8 @@ def generated_calls(
     parameters = _positional(function)
     if not parameters:
         return [_call(name, [])]
-    known = [one for one in map(_arguments, examples) if one is not None]
-    known = [_in_order(given, keywords, parameters) for given, keywords in known]
+    read = [one for one in map(_arguments, examples) if one is not None]
+    known = [_in_order(given, keywords, parameters) for given, keywords in read]
     known = [one for one in known if 0 < len(one) <= len(parameters)]
     found: dict[str, Call] = {}
     for arguments in known:
@@ -250,7 +251,8 @@ def mutated(value: Any, draw: random.Random, pool: Sequence[Any] = ()) -> Any:
         case int():
             return _number(value, draw, pool)
         case float():
-            return draw.choice([value + 1.0, value - 1.0, value * 2, value / 2, -value, 0.0])
+            near = [value + 1.0, value - 1.0, value * 2, value / 2, -value, 0.0]
+            return draw.choice([one for one in near if math.isfinite(one)])
         case str():
             return _mutated_text(value, draw, pool)
         case list():

@@ -5,8 +5,9 @@
 ORDER is a JSON file with `sources` (texts of modules), `module` (the name that they get), `path` (folders for
 imports), `calls` and `limits`; RESULT is written. Each source runs in a process of its own that is forked
 here, so that one start of an interpreter serves all. A call is `setup` (statements), `expression`,
-`expected` (an expression, or null) and `after` (an expression evaluated afterwards, or null). Everything that code
-can do is an outcome: a value, printed text, an exception, too much time or memory, the end of the process.
+`expected` (an expression, or null) and `after` (an expression evaluated afterwards, or null). Everything that
+code can do is an outcome: a value, printed text, an exception, too much time or memory, the end of the
+process.
 
 It imports the standard library alone: the interpreter may be that of another project.
 """
@@ -117,7 +118,7 @@ class Encoder:
         if isinstance(value, type) or callable(value):
             return ["callable", getattr(value, "__qualname__", kind.__name__)]
         members = getattr(value, "__dict__", None)
-        if kind.__repr__ is object.__repr__ and isinstance(members, dict):
+        if getattr(kind, "__repr__", None) is object.__repr__ and isinstance(members, dict):
             return ["object", [kind.__name__, self.encode(members, depth + 1)]]
         return ["repr", [kind.__name__, _bounded(_ADDRESS.sub("", repr(value)))]]
 

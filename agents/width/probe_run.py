@@ -107,6 +107,8 @@ class Setting:
         python: the interpreter.
         sandbox: which sandbox.
         call_s: processor seconds of one call.
+        silence_s: seconds without an outcome after which a candidate's process is killed; more than `call_s`,
+            which code that sleeps or computes in C does not notice.
         total_s: seconds of all calls of all candidates.
         memory_bytes: of each candidate's process.
     """
@@ -117,6 +119,7 @@ class Setting:
     python: str = field(default_factory=lambda: sys.executable)
     sandbox: SandboxMode = "auto"
     call_s: float = 1.0
+    silence_s: float = 10.0
     total_s: float = 30.0
     memory_bytes: int = 512 << 20
 
@@ -140,7 +143,7 @@ async def run_calls(setting: Setting, codes: Sequence[str], calls: Sequence[Call
         "limits": {
             "load": max(5.0, setting.call_s),
             "call": setting.call_s,
-            "silence": max(5.0, setting.call_s) * 2,
+            "silence": setting.silence_s,
             "memory": setting.memory_bytes,
         },
     }
