@@ -4,7 +4,9 @@ Executed by the project's interpreter, Python 3.8 or newer, as `python pytest_pr
 project as working folder; it imports nothing of Pravāha. ORDER is JSON:
 
     {"trials": [{"files": {path: text or null}, "tests": [node ids], "lines": bool}],
-     "options": [pytest options], "seconds": of one trial, "root": of the files whose lines are recorded}
+     "options": [pytest options], "root": of the files whose lines are recorded,
+     "seconds": after which a trial is ended, "test_seconds": after which a test fails,
+     "plugins": whether pytest loads those that are installed beside it, which takes most of a short run}
 
 A trial writes its files, runs the tests in a fork, and puts the files back. RESULT gets one JSON line a trial:
 
@@ -14,6 +16,7 @@ A trial writes its files, runs the tests in a fork, and puts the files back. RES
 An unfinished RESULT has the trials that were finished.
 """
 
+import gc
 import json
 import os
 import select
@@ -24,20 +27,31 @@ import time
 MAX_TEXT = 8000
 
 
+class TooSlow(BaseException):
+    """A test has used up its seconds. No `except Exception` of the project catches it."""
+
+
+def _too_slow(number, frame):
+    raise TooSlow("the test does not end in time")
+
+
 class _Recorder(object):
     """A plugin that keeps outcomes, failure texts and the lines of each test."""
 
-    def __init__(self, root, lines):
+    def __init__(self, root, lines, seconds):
+        self._seconds = seconds
         self.outcomes = {}
         self.texts = {}
         self.lines = {}
         self._tracer = _tracer(root) if lines else None
 
     def pytest_runtest_protocol(self, item, nextitem):
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
         if self._tracer is not None:
             self._tracer.begin()
 
     def pytest_runtest_logfinish(self, nodeid, location):
+        signal.setitimer(signal.ITIMER_REAL, 0)
         if self._tracer is not None:
             self.lines[nodeid] = self._tracer.end()
 
@@ -164,7 +178,8 @@ def _child(trial, order, writing):
     silent = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(silent, number)
-    recorder = _Recorder(order["root"], trial.get("lines", False))
+    signal.signal(signal.SIGALRM, _too_slow)
+    recorder = _Recorder(order["root"], trial.get("lines", False), order["test_seconds"])
     problem = ""
     try:
         status = int(pytest.main(list(order["options"]) + list(trial["tests"]), [recorder]))
@@ -219,13 +234,27 @@ def _run(trial, order):
         return {"outcomes": {}, "texts": {}, "lines": {}, "problem": problem}
 
 
+def _import_pytest():
+    """Import pytest with the plugins that it always has, so that each fork has them."""
+    import pytest  # noqa: F401
+
+    try:
+        from _pytest.config import get_config
+
+        get_config()
+    except Exception:  # another version of pytest: each fork imports them itself
+        pass
+    gc.freeze()  # a collection in a fork would copy all of it
+
+
 def main(order_path, result_path):
     sys.dont_write_bytecode = True
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does
     with open(order_path) as file:
         order = json.load(file)
-    import pytest  # noqa: F401 - so that each fork has it
-
+    if not order["plugins"]:
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    _import_pytest()
     with open(result_path, "w") as result:
         for trial in order["trials"]:
             before = {path: _read(path) for path in trial["files"]}
