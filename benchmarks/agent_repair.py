@@ -29,11 +29,11 @@ from agents.api.finding import Finding, Severity, merge_findings
 from agents.detectors.detector import Detector, DetectorContext
 from agents.plugins.registry import load_registry
 from agents.procedures.audit.test_generator import reproducing_tests
+from agents.project_tests.run import run_tests
 from agents.repair.acceptance import Gate
 from agents.repair.heal import HealOptions, baseline_of, heal
 from agents.repair.repair_run import AUDITORS
 from agents.repair.result import decision_text
-from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.roster.roster import load_roster
 from agents.runs.detection import DetectorResults

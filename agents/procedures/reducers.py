@@ -80,8 +80,8 @@ def report(results: Mapping[str, NodeResult]) -> Text:
     notes = dict.fromkeys(note for one in results.values() for note in one.notes)
     parts = ["# Review"]
     for verdict in verdicts:
-        passed = "Passed" if verdict.passed else "Not passed"
-        parts.append("\n".join([f"**{passed}.**", *(f"- {reason}" for reason in verdict.reasons)]))
+        lines = [f"- {reason}" for reason in verdict.reasons]
+        parts.append("\n".join([f"**{verdict.headline()}**", "", *lines]))
     parts.append("\n\n".join(["## Findings", *map(finding_markdown, found)]))
     if not found:
         parts[-1] += "\n\nNone."

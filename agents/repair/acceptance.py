@@ -23,11 +23,12 @@ from agents.detectors.detector import Detector
 from agents.outputs.patch import Patch
 from agents.outputs.test_file import TestFile
 from agents.procedures.audit.patch_applier import patch_of
+from agents.project_tests.results import TestResults
+from agents.project_tests.run import run_tests
 from agents.repair.change_check import Findings, refusal_of
 from agents.repair.comparison import comparison_test
 from agents.repair.execution_probe import probed_text
 from agents.repair.protected_files import is_protected
-from agents.repair.test_run import TestResults, run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.workspace.workspace import Workspace
 
@@ -88,6 +89,7 @@ class Gate:
             approve: asks about patches that tests do not prove.
         """
         self.baseline = baseline
+        self._command = baseline.command
         self._copy = copy
         self._found = Findings(detectors)
         self._approve = approve
@@ -243,7 +245,9 @@ class Gate:
 
     async def _run(self, paths: Sequence[str] = ()) -> TestResults:
         try:
-            return await run_tests(self._copy.root, paths)
+            return await run_tests(
+                self._copy.root, paths, origin=self._copy.original, command=self._command
+            )
         finally:
             self._copy.undo_side_effects()
 

@@ -17,10 +17,11 @@ from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.score import counts_text, score_of
 from agents.procedures.audit.test_generator import reproducing_tests
+from agents.project_tests.results import TestResults
+from agents.project_tests.run import run_tests
 from agents.repair.acceptance import Acceptance, Approve, Gate, nobody
 from agents.repair.project_root import Project
 from agents.repair.result import RepairResult, Round
-from agents.repair.test_run import TestResults, run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.runs.detection import DetectorResults
 from agents.runs.event_log import EventLog
@@ -290,14 +291,19 @@ async def heal(
         )
 
 
-async def baseline_of(copy: WorkCopy, root: Path) -> TestResults:
+async def baseline_of(copy: WorkCopy, root: Path, output: Path | None = None) -> TestResults:
     """Outcome of all tests before any change; that of no test for a project without tests.
+
+    Args:
+        copy: where they run.
+        root: the project, for messages.
+        output: file that gets their whole output.
 
     Raises:
         InvalidTask: the tests cannot be run.
     """
     try:
-        baseline = await run_tests(copy.root)
+        baseline = await run_tests(copy.root, origin=copy.original, output=output)
     finally:
         await asyncio.to_thread(copy.undo_side_effects)
     if baseline.problem:

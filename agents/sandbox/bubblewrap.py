@@ -55,6 +55,8 @@ class BubblewrapSandbox:
 
     async def run(self, command: Command, policy: SandboxPolicy) -> CommandResult:
         """See `Sandbox.run`."""
+        links = {link for path in policy.readable for link in links_to(str(path))}
+        links |= set(command.links())
         policy = policy.checked()
         visible = visible_paths(policy.profile, policy.network)
         with (
@@ -68,7 +70,7 @@ class BubblewrapSandbox:
             order = order_of(
                 command,
                 policy,
-                environment | dict(command.environment),
+                command.variables(environment),
                 Means(
                     namespaces=True,
                     hides_sockets=True,
@@ -80,7 +82,7 @@ class BubblewrapSandbox:
                 writable=(*policy.writable, scratch, _TMP, _SHM),
                 enter=None,
             )
-            mounts = self._mounts(policy, visible, scratch)
+            mounts = self._mounts(policy, visible, scratch, links)
             return await launch(
                 lambda status: [*mounts, "--", *launcher_words(status)],
                 order,
@@ -89,7 +91,9 @@ class BubblewrapSandbox:
                 group=group,
             )
 
-    def _mounts(self, policy: SandboxPolicy, visible: list[Path], scratch: Path) -> list[str]:
+    def _mounts(
+        self, policy: SandboxPolicy, visible: list[Path], scratch: Path, links: set[Path]
+    ) -> list[str]:
         """The command line up to the program that bubblewrap executes."""
         words = [self._program, "--die-with-parent", *_NAMESPACES]
         if policy.network != "full":
@@ -99,7 +103,7 @@ class BubblewrapSandbox:
             words += ["--bind", str(scratch / name), str(target)]
         changed = {*policy.writable, scratch}
         shown = {*visible, *policy.readable, LAUNCHER_FILE, extension_file()} - changed
-        shown |= {link for name in (sys.executable, sys.prefix) for link in links_to(name)}
+        shown |= {link for name in (sys.executable, sys.prefix) for link in links_to(name)} | links
         every = shown | changed
         for path in sorted(every, key=lambda path: len(path.parts)):
             above = every & set(path.parents)

@@ -59,7 +59,7 @@ class LandlockSandbox:
             order = order_of(
                 command,
                 policy,
-                environment | dict(command.environment),
+                command.variables(environment),
                 Means(
                     namespaces=self._namespaces,
                     hides_sockets=False,

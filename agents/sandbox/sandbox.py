@@ -1,5 +1,6 @@
 """`Sandbox`: runs commands under a policy. Implementations: bubblewrap, and Landlock with seccomp."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Protocol
 from agents.api.errors import AgentError
 from agents.sandbox.captured_output import CapturedOutput
 from agents.sandbox.policy import SandboxPolicy
+from agents.sandbox.visible_paths import links_to
 
 
 class SandboxUnavailable(AgentError):
@@ -69,6 +71,7 @@ class Command:
         environment: variables beside those of every sandboxed command.
         artifact: file for the whole output if it is too long to be kept; None keeps head and tail only.
         progress: called with pieces of the output's beginning, from the event loop.
+        programs: folders that are searched for programs before the others, such as that of an environment.
     """
 
     words: Sequence[str]
@@ -76,6 +79,18 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     artifact: Path | None = None
     progress: Callable[[str], None] = lambda text: None
+    programs: Sequence[Path] = ()
+
+    def variables(self, base: Mapping[str, str]) -> dict[str, str]:
+        """All variables of the command, from those of every sandboxed command; empty ones are left out."""
+        found = {**base, **self.environment}
+        found["PATH"] = os.pathsep.join([*map(str, self.programs), found.get("PATH", "")])
+        return {name: value for name, value in found.items() if value}
+
+    def links(self) -> list[Path]:
+        """The symbolic links on the way to the program and to those folders."""
+        names = [os.path.join(self.folder, self.words[0])] if "/" in self.words[0] else []
+        return [link for name in (*names, *map(str, self.programs)) for link in links_to(name)]
 
 
 class Sandbox(Protocol):

@@ -26,7 +26,7 @@ class Unconfined:
             order = order_of(
                 command,
                 policy,
-                environment | dict(command.environment),
+                command.variables(environment),
                 Means(
                     namespaces=False,
                     hides_sockets=False,

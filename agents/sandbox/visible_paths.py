@@ -26,7 +26,8 @@ _MOST_LINKS = 40  # as the kernel's
 _TOOLCHAINS = (
     ".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", ".pyenv/versions", ".nvm/versions", ".fnm",
     ".volta", ".asdf/installs", ".local/share/mise/installs", ".local/share/uv/python", ".local/bin",
-    ".local/lib", ".local/pipx", "go", ".sdkman/candidates", ".m2/repository", ".deno/bin", ".bun/bin",
+    ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv/tools",
+    "go", ".sdkman/candidates", ".m2/repository", ".deno/bin", ".bun/bin",
 )  # fmt: skip
 _TOOLCHAIN_VARIABLES = (
     "RUSTUP_TOOLCHAIN", "GOROOT", "GOFLAGS", "JAVA_HOME", "NVM_DIR", "CC", "CXX", "AR",

@@ -267,7 +267,7 @@ def _subject(record: FindingRecord) -> str:
 
 
 _DETECTED = frozenset(["findings", "claims", "frames", "inventory"])
-_DECIDED = frozenset(["score", "passed", "reasons", "cannot_do"])
+_DECIDED = frozenset(["score", "score_of", "passed", "not_judged", "reasons", "cannot_do"])
 """Members of a verdict, which checks decide."""
 
 

@@ -2,6 +2,7 @@
 
 The command may change the folder, except `.git` and `.pravaha`, and a temporary folder of its own; it sees
 system folders and toolchains, has no network, and ends with everything it started (`agents.sandbox`).
+Programs that run the project's code, such as python, pytest and make, run in the project's environment.
 """
 
 import asyncio
@@ -11,7 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
+from agents.project_tests.commands import program_on_path, read_by
+from agents.project_tests.plan import RUNNER, environments_for
+from agents.project_tests.python_search import Surroundings
+from agents.project_tests.run import keep_output, outside_of
 from agents.sandbox.choice import open_sandbox
 from agents.sandbox.policy import Limits, SandboxPolicy
 from agents.sandbox.sandbox import Command, CommandResult, SandboxFailed, SandboxUnavailable
@@ -24,6 +30,13 @@ from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 MAX_SECONDS = 600
 _START_AND_STOP_S = 40.0
 _MEMORY_BYTES = 4 << 30
+_TOOLS = frozenset(["make", "just", "tox", "nox", "cargo", "go", "npm", "pnpm", "yarn", "bun"])
+"""Programs that run a project's tests; they are found on the user's PATH, wherever it points to."""
+_RUN_PROJECTS_CODE = _TOOLS | {"python", "python3", "pytest", "py.test", "coverage", "sh"}
+"""Programs that are searched for in the project's environment first, and search there themselves.
+
+Not all: a project could bring its own `ls`, which a rule that permits `ls` would run.
+"""
 
 
 class ShellArguments(Arguments):
@@ -32,27 +45,57 @@ class ShellArguments(Arguments):
     command: str = Field(min_length=1, max_length=4_000)
     network: Literal["none", "loopback"] = "none"
     seconds: int = Field(default=60, ge=1, le=MAX_SECONDS)
+    keep: SkipJsonSchema[bool] = False
+    """Keep a short output in a file, too. For procedures: models are not offered it."""
 
 
-def policy_of(arguments: ShellArguments, root: Path) -> SandboxPolicy:
+def policy_of(
+    arguments: ShellArguments, root: Path, readable: tuple[Path, ...] = ()
+) -> SandboxPolicy:
     """What the command may do."""
     limits = Limits(
         memory_bytes=_MEMORY_BYTES, cpu_s=2 * arguments.seconds, wall_s=float(arguments.seconds)
     )
-    return SandboxPolicy("developer", arguments.network, writable=(root,), limits=limits)
+    return SandboxPolicy(
+        "developer", arguments.network, readable=readable, writable=(root,), limits=limits
+    )
 
 
 async def _shell(arguments: Any, context: ToolContext) -> ToolOutput:
     words = shell_words(arguments.command)
-    command = Command(
-        words, context.root, artifact=_artifact(context.artifacts), progress=context.progress
-    )
+    command, readable = await asyncio.to_thread(_in_environment, words, context)
     try:
         sandbox = await open_sandbox(context.sandbox)
-        done = await sandbox.run(command, policy_of(arguments, context.root))
+        done = await sandbox.run(command, policy_of(arguments, context.root, readable))
     except (SandboxUnavailable, SandboxFailed) as error:
         return ToolOutput(str(error), failed=True)
-    return await asyncio.to_thread(_output, done)
+    kept = None
+    if arguments.keep:
+        kept = await asyncio.to_thread(keep_output, done, command.artifact)
+    return await asyncio.to_thread(_output, done, kept)
+
+
+def _in_environment(
+    words: tuple[str, ...], context: ToolContext
+) -> tuple[Command, tuple[Path, ...]]:
+    """The command in the project's environment, and what it reads outside of the project."""
+    root, program = context.root, words[0]
+    found = environments_for(root, program)
+    readable = [path for one in found for path in one.readable]
+    programs: list[Path] = []
+    variables: dict[str, str] = {}
+    if found and (program in _RUN_PROJECTS_CODE or str(found[0].python).endswith(program[1:])):
+        programs.append(found[0].programs)
+        variables = found[0].variables
+    installed = program_on_path(program, Surroundings.here()) if program in _TOOLS else None
+    if installed is not None:
+        readable += read_by(installed)
+        programs.append(installed.parent)
+    if str(RUNNER) in words:
+        readable.append(RUNNER)
+    artifact = _artifact(context.artifacts)
+    command = Command(words, root, variables, artifact, context.progress, tuple(programs))
+    return command, outside_of(root, readable)
 
 
 def _artifact(folder: Path | None) -> Path | None:
@@ -63,8 +106,9 @@ def _artifact(folder: Path | None) -> Path | None:
     return folder / f"shell-{uuid.uuid4().hex[:12]}.log"
 
 
-def _output(done: CommandResult) -> ToolOutput:
+def _output(done: CommandResult, kept: Path | None) -> ToolOutput:
     text = done.output.text
+    artifact = kept or done.output.artifact
     lines = [bounded(text.rstrip("\n"))] if text.strip() else []
     if done.output.artifact is not None:
         lines.append(f"[{done.output.size:,} bytes of output are in {done.output.artifact}]")
@@ -75,7 +119,7 @@ def _output(done: CommandResult) -> ToolOutput:
             "status": done.status,
             "output": text,
             "output_bytes": done.output.size,
-            "artifact": None if done.output.artifact is None else str(done.output.artifact),
+            "artifact": None if artifact is None else str(artifact),
             "ended_by": done.ended_by,
             "seconds": round(done.seconds, 3),
         },

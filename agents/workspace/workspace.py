@@ -120,7 +120,11 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from (folder / name for name in listed)
         return
     for directory, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in _SKIPPED_FOLDERS and not _is_environment(Path(directory, name))
+        )
         yield from (Path(directory, name) for name in sorted(names))
 
 
@@ -143,8 +147,23 @@ def _listed_by_git(folder: Path) -> list[str] | None:
     if done.returncode != 0:
         return None
     names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    names = _without_environments(names)
     # An ignored folder inside a repository lists nothing: it was named on purpose, so walk it.
     return sorted(set(names)) or None
+
+
+def _is_environment(folder: Path) -> bool:
+    """Whether a folder is a virtual environment or one of conda's: its files are not the project's."""
+    return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+
+
+def _without_environments(names: list[str]) -> list[str]:
+    """The files outside of environments that git was not told to ignore."""
+    marks = ("/pyvenv.cfg", "/conda-meta/history")
+    inside = tuple(
+        f"{name.removesuffix(mark)}/" for name in names for mark in marks if name.endswith(mark)
+    )
+    return [name for name in names if not name.startswith(inside)] if inside else names
 
 
 def _read_all(root: Path, names: Iterable[str]) -> Workspace:

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.repair.test_run import TestResults, _read
+from agents.project_tests.results import TestResults, read_report
 from agents.tools.process import run_process
 
 
-async def quick_tests(root: Path, paths: Sequence[str] = ()) -> TestResults:
-    """Real pytest on real files."""
+async def quick_tests(root: Path, paths: Sequence[str] = (), **options: object) -> TestResults:
+    """Real pytest on real files; the options of `run_tests` change nothing."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
@@ -39,4 +39,4 @@ async def quick_tests(root: Path, paths: Sequence[str] = ()) -> TestResults:
         )
         if not report.is_file():
             return TestResults(problem=done.output.decode() + done.errors.decode())
-        return _read(report.read_bytes())
+        return read_report(report.read_bytes())

@@ -1,4 +1,4 @@
-"""The final gate: schemas hold, the gates were passed, tests passed, no critical finding is open."""
+"""The final gate: schemas hold, the gates have results, tests pass, no critical finding is open."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,18 @@ from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
 from agents.procedures.audit.given_findings import given_findings
 from agents.procedures.audit.project_tests import project_tests
-from agents.procedures.audit.score import counts_text, score_of
+from agents.procedures.audit.score import SCORED, score_of, score_text
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.specs.packaged import GATES
+from agents.workspace.workspace import Workspace
 
 DEFAULT_BAR = 70
 MAX_FINDINGS = 200
+CODE = frozenset(
+    ["python", "javascript", "typescript", "tsx", "jsx", "go", "rust", "java", "c", "cpp", "csharp", "ruby",
+     "php", "kotlin", "swift", "scala"]
+)  # fmt: skip
+"""Languages of programs that have tests."""
 
 
 async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
@@ -25,33 +31,79 @@ async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
     Beside outputs the inputs may have `tests` (`{"passed": n, "failed": n}`), `bar` (0 to 100) and `schemas`
     (name of an output model by node). Without `tests`, those of the project are run, if the agent has a
     shell and it is allowed. Without any input only the workspace is judged.
+
+    Program code passes by its tests alone: where they cannot run, or there are none, nothing else that is
+    wrong fails it, and otherwise it is not judged.
     """
     if not task.inputs and not len(task.workspace):
         return Verdict(cannot_do="There is neither an earlier result nor a file to verify.")
     found = merge_findings([*given_findings(task.inputs), *await context.detect()])
-    reasons = [
-        *_schema_reasons(task.inputs),
-        *_gate_reasons(task.inputs),
-        *_test_reasons(await project_tests(task, context)),
-    ]
+    tests: Mapping[str, Any] = {}
+    if has_code(task.workspace) or isinstance(task.inputs.get("tests"), Mapping):
+        tests = await project_tests(task, context)
+    failed, unjudged, outcome = tests_outcome(tests)
+    reasons = [*_schema_reasons(task.inputs), *_gate_reasons(task.inputs)]
+    reasons += [failed] if failed else []
     bar = _bar(task.inputs.get("bar"))
     score = score_of(found)
     critical = [finding for finding in found if finding.severity is Severity.CRITICAL]
     if critical:
-        reasons.append(f"{len(critical)} critical findings are open, first {_place(critical[0])}.")
+        reasons.append(f"{_are_open(len(critical))}, first {_place(critical[0])}.")
     broken = [finding for finding in found if finding.rule == "syntax-error"]
     if broken:
         reasons.append(f"{_place(broken[0])} does not parse.")
     if score < bar:
-        reasons.append(f"The score {score} is below the bar of {bar}.")
-    passed = not reasons
-    summary = f"Score {score} of 100: {counts_text(found)}."
+        reasons.append(f"The score of {score} is below the bar of {bar}.")
+    passed = False if reasons else None if unjudged else True
+    used = str(tests.get("used") or "")
+    output = tests.get("output")
+    details = [used, f"Their output is in {output}." if output else ""]
+    if unjudged and passed is not None:
+        details.insert(0, unjudged)
+    every = (score_text(found, outcome), *reasons, *filter(None, details))
     return Verdict(
         score=score,
+        score_of=SCORED,
         passed=passed,
-        reasons=[reason[:300] for reason in (summary, *reasons)],
+        not_judged=unjudged[:300] if passed is None else "",
+        reasons=[reason[:300] for reason in every],
         findings=[FindingRecord.of(finding) for finding in found[:MAX_FINDINGS]],
     )
+
+
+def has_code(workspace: Workspace) -> bool:
+    """Whether there is program code, which only tests can judge."""
+    return any(file.language in CODE for file in workspace)
+
+
+def tests_outcome(tests: Mapping[str, Any]) -> tuple[str, str, str]:
+    """From the members of an outcome: why it fails, why it decides nothing, and the outcome in words."""
+    if not tests:
+        return "", "", ""
+    problem = str(tests.get("problem") or "")
+    if problem:
+        return "", f"the tests did not run. {problem}", "the tests did not run"
+    failed, passed = tests.get("failed", 0), tests.get("passed", 0)
+    failed = failed if isinstance(failed, int) else 0
+    passed = passed if isinstance(passed, int) else 0
+    if failed > 0:
+        text = f"{failed} {'test' if failed == 1 else 'tests'} failed"
+        return f"{text}.", "", f"{text}, {passed} passed"
+    if tests.get("ok") is False:
+        return "The tests failed.", "", "the tests failed"
+    if tests.get("not_run"):
+        return "", f"a part of the tests did not run. {tests['not_run']}", f"{passed} tests passed"
+    if passed == 0 and not tests.get("ok"):
+        return "", "no test ran.", "no test ran"
+    return "", "", "the tests passed" if not passed else f"{_tests(passed)} passed"
+
+
+def _tests(count: int) -> str:
+    return "1 test" if count == 1 else f"{count} tests"
+
+
+def _are_open(count: int) -> str:
+    return "1 critical finding is open" if count == 1 else f"{count} critical findings are open"
 
 
 def _place(finding: Finding) -> str:
@@ -95,16 +147,3 @@ def _gate_reasons(inputs: Mapping[str, Any]) -> list[str]:
     missing = [name for name in dict.fromkeys([*names]) if not inputs.get(name)]
     present = [name for name in GATES if name in inputs and not isinstance(inputs[name], Mapping)]
     return [f"The gate {name:.60} has no result." for name in dict.fromkeys([*missing, *present])]
-
-
-def _test_reasons(tests: Mapping[str, Any] | None) -> list[str]:
-    if tests is None:
-        return []
-    failed, passed = tests.get("failed", 0), tests.get("passed", 0)
-    if isinstance(failed, int) and failed > 0:
-        return [f"{failed} tests failed."]
-    if tests.get("ok") is False:
-        return ["The tests failed."]
-    if passed == 0 and not tests.get("ok"):
-        return ["No test ran."]
-    return []

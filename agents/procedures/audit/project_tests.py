@@ -1,75 +1,52 @@
-"""Running a project's own tests through the shell, which asks for an approval."""
+"""Running a project's own tests through the shell, which asks for an approval of the exact command."""
 
-import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from agents.api.errors import BudgetExhausted, InvalidTask, PermissionDenied
 from agents.procedures.procedure import AgentTask, ProcedureContext
-from agents.workspace.workspace import Workspace
-
-_PYTHON_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
-_GO_TEST = re.compile(r"_test\.go$")
-_NPM_TEST = re.compile(r'"test"\s*:\s*"(?!echo \\"Error: no test)')
-_COUNT = re.compile(r"\b(\d{1,6}) (passed|failed|errors?)\b")
-
+from agents.project_tests.plan import TestCommand, find_test_plan
+from agents.project_tests.results import TestResults, fields_of
+from agents.project_tests.run import Execution, first_outcome, own_names
 
 TESTS_S = 600
-_NOT_RUN = frozenset([5, 126, 127])
-"""Exit statuses that say nothing about the tests: pytest found none; the command cannot be run."""
 
 
-def command_of(workspace: Workspace) -> str:
-    """The command that runs the project's tests; empty if it has none that are known."""
-    paths = [file.path for file in workspace]
-    if any(_PYTHON_TEST.search(path) for path in paths):
-        return "python -m pytest -q"
-    if workspace.get("Cargo.toml") is not None:
-        return "cargo test"
-    if workspace.get("go.mod") is not None and any(_GO_TEST.search(path) for path in paths):
-        return "go test ./..."
-    package = workspace.get("package.json")
-    return "npm test" if package is not None and _NPM_TEST.search(package.text) else ""
+async def project_tests(task: AgentTask, context: ProcedureContext) -> Mapping[str, Any]:
+    """How the project's tests went, as the members of `fields_of`; `problem` says why there is no outcome.
 
-
-async def project_tests(task: AgentTask, context: ProcedureContext) -> Mapping[str, Any] | None:
-    """How the project's tests went: `ok`, and `passed` and `failed` where the output counts them.
-
-    None if there are none, or if they could not be run, which a note tells. Denying them is no failure.
+    The members `tests` of the inputs stand for a run that somebody else made.
     """
     given = task.inputs.get("tests")
     if isinstance(given, Mapping):
         return given
-    command = command_of(task.workspace)
-    if not command or "shell" not in context.available_tools:
-        return None
+    names = [file.path for file in task.workspace]
+    plan = await context.in_thread(lambda: find_test_plan(task.workspace.root, names=names))
+    if plan.missing:
+        return fields_of(TestResults(problem=plan.missing))
+    if "shell" not in context.available_tools:
+        return fields_of(TestResults(problem=f"The agent {context.spec.key} may not run commands."))
     try:
-        output = await context.tool("shell", command=command, seconds=TESTS_S)
+        found = await first_outcome(plan, lambda one: _execute(one, context), own_names(names))
     except (PermissionDenied, BudgetExhausted, InvalidTask) as error:
-        context.note(f"The project's tests were not run ({command}): {error}")
-        return None
-    text, status = str(output["text"]), output.get("status")
-    if not isinstance(status, int) or status in _NOT_RUN or "No module named pytest" in text:
-        context.note(f"The project's tests could not be run ({command}): {_last_line(text)}")
-        return None
-    return outcome_of(text, status)
+        found = TestResults(problem=f"They were not run ({plan.commands[0].line}): {error}")
+    for text in (found.used, found.problem and f"The tests could not be judged: {found.problem}"):
+        if text:
+            context.note(text)
+    return fields_of(found)
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "no output"
-
-
-def outcome_of(text: str, status: int) -> dict[str, Any]:
-    """The outcome by the command's exit status and the last line of its output that counts tests."""
-    counts: dict[str, int] = {}
-    for line in text.splitlines():
-        found = {word.rstrip("s"): int(number) for number, word in _COUNT.findall(line)}
-        counts = found or counts
-    if not counts:
-        return {"ok": status == 0}
-    return {
-        "ok": status == 0,
-        "passed": counts.get("passed", 0),
-        "failed": counts.get("failed", 0) + counts.get("error", 0),
-    }
+async def _execute(command: TestCommand, context: ProcedureContext) -> Execution:
+    done = await context.tool("shell", command=command.line, seconds=TESTS_S, keep=True)
+    status, file = done.get("status"), done.get("artifact")
+    text = str(done.get("output") or done["text"])
+    if not isinstance(status, int):
+        return Execution(-1, text, ended_by=text[:300])
+    ended_by = done.get("ended_by")
+    return Execution(
+        status,
+        text,
+        f"The tests were ended by {ended_by}." if ended_by else "",
+        output=Path(file) if isinstance(file, str) else None,
+    )

@@ -1,7 +1,7 @@
 """The score of findings: 100 − 40·critical − 20·high − 5·medium − 1·low, at least 0 (start values)."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agents.api.finding import Finding, Severity
 
@@ -24,3 +24,12 @@ def counts_text(findings: Iterable[Finding]) -> str:
     counts = Counter(finding.severity for finding in findings)
     parts = [f"{counts[severity]} {severity.value}" for severity in PENALTIES if counts[severity]]
     return ", ".join(parts) or "no findings"
+
+
+SCORED = "the detectors' findings"
+
+
+def score_text(findings: Sequence[Finding], more: str = "") -> str:
+    """The score with what it is of: `98 of 100 by the detectors' findings (2 low)`, and more behind it."""
+    end = f"; {more}" if more else ""
+    return f"{score_of(findings)} of 100 by {SCORED} ({counts_text(findings)}){end}."

@@ -77,7 +77,13 @@ def judge_results(
     if passed:
         reasons.append(f"All {max(1, checks - 1)} checks passed.")
     score = 100.0 if passed else min(99.0, 100 * passed_checks / checks)
-    return Verdict(score=round(score, 1), passed=passed, reasons=reasons, findings=found)
+    return Verdict(
+        score=round(score, 1),
+        score_of=f"{checks} checks of the output against its requirements",
+        passed=passed,
+        reasons=reasons,
+        findings=found,
+    )
 
 
 def _gap(result: Mapping[str, Any]) -> str:
@@ -88,6 +94,8 @@ def _gap(result: Mapping[str, Any]) -> str:
         return f"missing: {', '.join(str(one) for one in result['missing'][:10])}."
     if result.get("abstained"):
         return "no label was clearly the best."
+    if result.get("not_judged"):
+        return f"was not judged: {result['not_judged']}"
     if result.get("passed") is False:
         return "did not pass."
     content = {name: value for name, value in result.items() if name != "cannot_do"}

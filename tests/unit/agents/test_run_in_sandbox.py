@@ -6,8 +6,7 @@ import pytest
 
 from agents import Cluster
 from agents.procedures.audit.performance_profiler import hot_functions
-from agents.repair import test_run
-from agents.repair.test_run import run_tests
+from agents.project_tests.run import report_of, run_tests
 from agents.runs.approval_rules import parse_rule
 from agents.runs.tool_settings import ToolSettings
 from agents.sandbox import choice
@@ -80,8 +79,8 @@ async def test_tests_that_do_not_end_are_killed(tmp_path):
 async def test_a_report_that_the_tests_replaced_by_a_link_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "report").write_text("<testsuite/>")
     (tmp_path / "link").symlink_to(tmp_path / "report")
-    assert test_run._report(tmp_path / "link") is None
-    assert test_run._report(tmp_path / "report") == b"<testsuite/>"
+    assert report_of(tmp_path / "link") is None
+    assert report_of(tmp_path / "report") == b"<testsuite/>"
 
 
 async def test_without_a_sandbox_tests_are_not_run(tmp_path, monkeypatch):
@@ -163,7 +162,7 @@ def test_an_output_without_a_profile_has_no_functions():
 @needs_sandbox
 async def test_the_verifier_runs_the_tests_if_it_is_allowed_to(tmp_path):
     root = project(tmp_path, test_a="def test_a():\n    assert False\n")
-    one = cluster("shell: python -m pytest *")
+    one = cluster("shell: *")
     result = await one.run("output_verifier", [root])
     assert not result.output.passed
-    assert "1 tests failed." in result.output.reasons
+    assert "1 test failed." in result.output.reasons

@@ -8,16 +8,18 @@ from agents.api.agent_spec import AgentSpec
 from agents.outputs.verdict import Verdict
 from agents.plugins.registry import Registry
 from agents.procedures.audit.output_verifier import run
-from agents.procedures.audit.project_tests import command_of, outcome_of
 from agents.roster.roster import Roster
 from agents.runs.approvals import Approvals
 from agents.tools.tool import Effect, Tool, ToolOutput
-from agents.workspace.workspace import Workspace
+from tests.unit.agents.project_tests.conftest import make_venv
+
+PYTEST = "./.venv/bin/python -m pytest -q -p no:cacheprovider --tb=short"
 
 
 class Arguments(BaseModel):
     command: str
     seconds: int
+    keep: bool
 
 
 async def verdict_of(folder, text, status, *, allowed=True):
@@ -46,58 +48,82 @@ async def verdict_of(folder, text, status, *, allowed=True):
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "shop.py").write_text("x = 1\n")
-    (tmp_path / "test_shop.py").write_text("def test_x():\n    assert True\n")
+    (tmp_path / "test_shop.py").write_text("import pytest\n\ndef test_x():\n    assert True\n")
+    make_venv(tmp_path / ".venv", "pytest")
     return tmp_path
 
 
 async def test_failed_tests_fail_the_verdict(project):
     result, asked = await verdict_of(project, "..F\n1 failed, 2 passed in 0.1s", 1)
-    assert asked == ["python -m pytest -q"]
+    assert asked == [PYTEST]
     assert not result.output.passed
-    assert "1 tests failed." in result.output.reasons
+    assert "1 test failed." in result.output.reasons
+    assert result.output.reasons[0] == (
+        "100 of 100 by the detectors' findings (no findings); 1 test failed, 2 passed."
+    )
     passed, _ = await verdict_of(project, "3 passed in 0.1s", 0)
     assert passed.output.passed
+    assert passed.output.headline() == "Passed."
+    assert passed.output.reasons == [
+        "100 of 100 by the detectors' findings (no findings); 3 tests passed.",
+        "The tests ran with the project's environment .venv, because it lies in the project's folder.",
+    ]
 
 
-async def test_tests_that_may_not_run_are_a_note_and_no_failure(project):
+async def test_tests_that_may_not_run_leave_the_verdict_open(project):
     result, _ = await verdict_of(project, "", 0, allowed=False)
-    assert result.output.passed
+    assert result.output.passed is None
+    assert result.output.headline().startswith(
+        "Not judged: the tests did not run. They were not run"
+    )
     (note,) = result.notes
-    assert "were not run (python -m pytest -q): shell was denied: later" in note
+    assert f"were not run ({PYTEST}): shell was denied: later" in note
 
 
 @pytest.mark.parametrize(
     ("text", "status"),
     [("There is no sandbox.", None), ("No module named pytest", 1), ("not found", 127), ("", 5)],
 )
-async def test_tests_that_cannot_run_are_a_note_and_no_failure(text, status, project):
+async def test_tests_that_cannot_run_leave_the_verdict_open(text, status, project):
     result, _ = await verdict_of(project, text, status)
-    assert result.output.passed
-    assert "could not be run" in result.notes[0]
+    assert result.output.decision == "not judged"
+    assert "; the tests did not run." in result.output.reasons[0]
+    assert any("could not be judged" in note for note in result.notes)
 
 
-async def test_a_project_without_tests_asks_for_nothing(tmp_path):
+async def test_code_without_tests_is_not_judged_and_nothing_is_asked(tmp_path):
     (tmp_path / "shop.py").write_text("x = 1\n")
-    _, asked = await verdict_of(tmp_path, "", 0)
+    result, asked = await verdict_of(tmp_path, "", 0)
     assert asked == []
+    assert result.output.headline() == (
+        "Not judged: the tests did not run. The project has no tests."
+    )
 
 
-@pytest.mark.parametrize(
-    ("files", "command"),
-    [
-        ({"a_test.py": ""}, "python -m pytest -q"),
-        ({"Cargo.toml": ""}, "cargo test"),
-        ({"go.mod": "", "a_test.go": ""}, "go test ./..."),
-        ({"package.json": '{"scripts": {"test": "jest"}}'}, "npm test"),
-        ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\""}}'}, ""),
-        ({"testing.py": "", "go.mod": ""}, ""),
-    ],
-)
-def test_the_command_follows_the_project(files, command):
-    assert command_of(Workspace.of_texts(files)) == command
+async def test_what_is_no_code_passes_without_tests(tmp_path):
+    (tmp_path / "notes.md").write_text("Nothing.\n")
+    result, asked = await verdict_of(tmp_path, "", 0)
+    assert asked == []
+    assert result.output.passed
 
 
-def test_the_last_counts_of_the_output_are_taken():
-    text = "suite a: 1 failed\n==== 2 failed, 7 passed, 1 error in 3.1s ====\n[exit status 1]"
-    assert outcome_of(text, 1) == {"ok": False, "passed": 7, "failed": 3}
-    assert outcome_of("ok", 0) == {"ok": True}
+async def test_a_package_that_is_not_installed_is_no_failed_test(project):
+    text = "E   ModuleNotFoundError: No module named 'flask'\n1 error in 0.1s"
+    result, _ = await verdict_of(project, text, 2)
+    assert result.output.decision == "not judged"
+    assert "The package flask is not installed in the project's environment .venv" in (
+        result.output.not_judged
+    )
+
+
+async def test_a_module_of_the_project_that_is_missing_is_a_failed_test(project):
+    text = "E   ModuleNotFoundError: No module named 'shop.prices'\n1 error in 0.1s"
+    result, _ = await verdict_of(project, text, 2)
+    assert result.output.decision == "failed"
+
+
+async def test_options_whose_plugins_are_missing_are_left_out(project):
+    text = "pytest: error: unrecognized arguments: --cov=shop"
+    result, asked = await verdict_of(project, text, 4)
+    assert asked == [PYTEST, f"{PYTEST} -o addopts= -o required_plugins= -o filterwarnings="]
+    assert result.output.decision == "not judged"

@@ -11,9 +11,9 @@ from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.test_generator import reproducing_tests
+from agents.project_tests.results import TestResults
 from agents.repair.acceptance import Gate
 from agents.repair.change_check import Findings
-from agents.repair.test_run import TestResults
 from agents.repair.work_copy import WorkCopy
 from agents.text.unified_diff import make_diff
 from benchmarks.adversarial_patches import CHEATS, cheats

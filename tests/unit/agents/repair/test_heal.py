@@ -8,8 +8,8 @@ from agents.api.errors import InvalidTask
 from agents.api.finding import Severity
 from agents.detectors.detector import Detector, Rule
 from agents.outputs.patch import Patch
+from agents.project_tests.run import run_tests
 from agents.repair.heal import HealOptions, heal
-from agents.repair.test_run import run_tests
 from agents.repair.work_copy import WorkCopy
 from agents.text.unified_diff import make_diff
 
