@@ -121,6 +121,60 @@ class Gate:
             if not kept:
                 self._copy.restore(undo)
 
+    def refusal(self, finding: Finding, before: Workspace, after: Workspace) -> str:
+        """Why a change that is no known rewrite is refused before any test runs; empty if it may be tried.
+
+        Raises:
+            InvalidTask: a detector failed, so that nothing is known.
+        """
+        return refusal_of(finding, before, after, self._found, known=False)
+
+    async def decide_failing(
+        self, finding: Finding, patch: Patch, tests: frozenset[str]
+    ) -> Acceptance:
+        """Try a patch for tests that fail now; it stays in the copy if it is accepted, else it is taken back.
+
+        A failing test is the test of behaviour, and asks for other results than before. "The same results" then
+        means the outcome of every test that passed. Which other results are right no test says: the caller
+        compares all candidates that got this far on varied tests before it proposes one
+        (`agents.repair.failing_tests`).
+
+        Args:
+            finding: the function that is changed, with all its lines.
+            patch: the change.
+            tests: names of the tests that have to pass with it.
+        """
+        trial = _Trial(finding, patch, self._copy.workspace())
+        trial.test = TestFile(kind="behaviour", reason=f"The project's own test {min(tests)} fails."[:300])
+        if patch.cannot_do or not patch.diff:
+            return trial.rejected(patch.cannot_do or "The patch is empty.")
+        undo: dict[str, str | None] = {}
+        kept = False
+        try:
+            undo |= self._copy.apply(patch.diff)
+            after = self._copy.workspace()
+            refusal = await asyncio.to_thread(self.refusal, finding, trial.before, after)
+            if refusal:
+                return trial.rejected(refusal)
+            whole = await self._run()
+            refusal = _broken(whole, self.baseline)
+            if refusal:
+                return trial.rejected(refusal)
+            if not tests <= whole.passed:
+                return trial.rejected(f"{min(tests - whole.passed)} still fails.")
+            kept = True
+            mended = len(self.baseline.failed - whole.failed)
+            self.baseline = whole
+            left = f"; {len(whole.failed)} still fail" if whole.failed else ""
+            return trial.accepted(
+                f"{mended} failing tests pass, and all that passed still do{left}.", "tests"
+            )
+        except InvalidTask as error:
+            return trial.rejected(str(error))
+        finally:
+            if not kept:
+                self._copy.restore(undo)
+
     async def _decide(
         self, trial: "_Trial", tests: Sequence[TestFile], undo: dict[str, str | None]
     ) -> Acceptance:

@@ -1,0 +1,274 @@
+"""Runs pytest for many small changes of a project, each in a fork of one process that has imported pytest.
+
+Executed by the project's interpreter, Python 3.8 or newer, as `python pytest_probe.py ORDER RESULT` with the
+project as working folder; it imports nothing of Pravāha. ORDER is JSON:
+
+    {"trials": [{"files": {path: text or null}, "tests": [node ids], "lines": bool}],
+     "options": [pytest options], "root": of the files whose lines are recorded,
+     "seconds": after which a trial is ended, "test_seconds": after which a test fails,
+     "plugins": whether pytest loads those that are installed beside it, which takes most of a short run}
+
+A trial writes its files, runs the tests in a fork, and puts the files back. RESULT gets one JSON line a trial:
+
+    {"outcomes": {node id: "passed" | "failed" | "skipped"}, "texts": {node id: what a failure said},
+     "lines": {node id: {path: [numbers]}}, "problem": why there are no outcomes, or ""}
+
+An unfinished RESULT has the trials that were finished.
+"""
+
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+MAX_TEXT = 8000
+
+
+class TooSlow(BaseException):
+    """A test has used up its seconds. No `except Exception` of the project catches it."""
+
+
+def _too_slow(number, frame):
+    raise TooSlow("the test does not end in time")
+
+
+class _Recorder(object):
+    """A plugin that keeps outcomes, failure texts and the lines of each test."""
+
+    def __init__(self, root, lines, seconds):
+        self._seconds = seconds
+        self.outcomes = {}
+        self.texts = {}
+        self.lines = {}
+        self._tracer = _tracer(root) if lines else None
+
+    def pytest_runtest_protocol(self, item, nextitem):
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        if self._tracer is not None:
+            self._tracer.begin()
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._tracer is not None:
+            self.lines[nodeid] = self._tracer.end()
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.outcomes[report.nodeid] = "failed"
+            self.texts.setdefault(report.nodeid, report.longreprtext[-MAX_TEXT:])
+        elif report.skipped:
+            self.outcomes.setdefault(report.nodeid, "skipped")
+        elif report.when == "call":
+            self.outcomes.setdefault(report.nodeid, "passed")
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.outcomes[report.nodeid] = "failed"
+            self.texts[report.nodeid] = report.longreprtext[-MAX_TEXT:]
+
+
+def _tracer(root):
+    return _Monitoring(root) if hasattr(sys, "monitoring") else _Tracing(root)
+
+
+class _Lines(object):
+    """Which lines of the project's files ran since `begin`."""
+
+    def __init__(self, root):
+        self._root = os.path.realpath(root) + os.sep
+        self._known = {}
+        self._found = {}
+
+    def _path(self, name):
+        """The path relative to the root, or None for a file outside of it."""
+        if name not in self._known:
+            real = os.path.realpath(name)
+            inside = real.startswith(self._root) and real.endswith(".py")
+            self._known[name] = real[len(self._root) :] if inside else None
+        return self._known[name]
+
+    def _add(self, path, line):
+        self._found.setdefault(path, set()).add(line)
+
+    def _taken(self):
+        found = {path: sorted(numbers) for path, numbers in self._found.items()}
+        self._found = {}
+        return found
+
+
+class _Monitoring(_Lines):
+    """By `sys.monitoring` (3.12): a line costs something once a test."""
+
+    def __init__(self, root):
+        super(_Monitoring, self).__init__(root)
+        self._events = sys.monitoring
+        self._tool = self._events.PROFILER_ID
+        self._events.use_tool_id(self._tool, "pravaha")
+        self._events.register_callback(self._tool, self._events.events.LINE, self._line)
+
+    def _line(self, code, line):
+        path = self._path(code.co_filename)
+        if path is not None:
+            self._add(path, line)
+        return self._events.DISABLE
+
+    def begin(self):
+        self._taken()
+        self._events.restart_events()
+        self._events.set_events(self._tool, self._events.events.LINE)
+
+    def end(self):
+        self._events.set_events(self._tool, 0)
+        return self._taken()
+
+
+class _Tracing(_Lines):
+    """By `sys.settrace`: only frames of the project's files are traced."""
+
+    def _call(self, frame, event, argument):
+        path = self._path(frame.f_code.co_filename)
+        if path is None:
+            return None
+
+        def local(frame, event, argument):
+            if event == "line":
+                self._add(path, frame.f_lineno)
+            return local
+
+        self._add(path, frame.f_lineno)
+        return local
+
+    def begin(self):
+        self._taken()
+        sys.settrace(self._call)
+
+    def end(self):
+        sys.settrace(None)
+        return self._taken()
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _write(path, data):
+    if data is None:
+        if os.path.exists(path):
+            os.unlink(path)
+        return
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        os.makedirs(folder)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def _child(trial, order, writing):
+    """In the fork: run pytest and write the outcomes into a pipe."""
+    import pytest
+
+    os.setsid()
+    silent = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(silent, number)
+    signal.signal(signal.SIGALRM, _too_slow)
+    recorder = _Recorder(order["root"], trial.get("lines", False), order["test_seconds"])
+    problem = ""
+    try:
+        status = int(pytest.main(list(order["options"]) + list(trial["tests"]), [recorder]))
+        if status in (3, 4):
+            problem = "pytest could not run these tests"
+    except BaseException as error:
+        problem = "pytest ended with %s" % type(error).__name__
+    text = json.dumps(
+        {
+            "outcomes": recorder.outcomes,
+            "texts": recorder.texts,
+            "lines": recorder.lines,
+            "problem": problem,
+        }
+    ).encode()
+    while text:
+        text = text[os.write(writing, text) :]
+    os._exit(0)
+
+
+def _run(trial, order):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            _child(trial, order, writing)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    end = time.time() + order["seconds"]
+    parts = []
+    problem = "the tests ended in the middle"
+    while True:
+        ready = select.select([reading], [], [], max(0.0, end - time.time()))[0]
+        if not ready:
+            problem = "the tests do not end in time"
+            break
+        part = os.read(reading, 1 << 16)
+        if not part:
+            break
+        parts.append(part)
+    os.close(reading)
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except OSError:
+        pass  # it has ended, or has not begun
+    os.waitpid(child, 0)
+    try:
+        return json.loads(b"".join(parts).decode())
+    except ValueError:
+        return {"outcomes": {}, "texts": {}, "lines": {}, "problem": problem}
+
+
+def _import_pytest():
+    """Import pytest with the plugins that it always has, so that each fork has them."""
+    import pytest  # noqa: F401
+
+    try:
+        from _pytest.config import get_config
+
+        get_config()
+    except Exception:  # another version of pytest: each fork imports them itself
+        pass
+    gc.freeze()  # a collection in a fork would copy all of it
+
+
+def main(order_path, result_path):
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, os.getcwd())  # as `python -m pytest` does
+    with open(order_path) as file:
+        order = json.load(file)
+    if not order["plugins"]:
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    _import_pytest()
+    with open(result_path, "w") as result:
+        for trial in order["trials"]:
+            before = {path: _read(path) for path in trial["files"]}
+            try:
+                for path, text in trial["files"].items():
+                    _write(path, None if text is None else text.encode("utf-8"))
+                outcome = _run(trial, order)
+            finally:
+                for path, data in before.items():
+                    _write(path, data)
+            result.write(json.dumps(outcome) + "\n")
+            result.flush()
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the folder of this file
+    main(sys.argv[1], sys.argv[2])
