@@ -28,6 +28,7 @@ class RunEventType(StrEnum):
     PATCH_ACCEPTED = "patch_accepted"
     PATCH_REJECTED = "patch_rejected"
     BUDGET = "budget"
+    MODEL_TEST = "model_test"
     GUARDRAIL = "guardrail"
     MEMORY = "memory"
     NOTE = "note"
