@@ -59,6 +59,7 @@ class Cluster:
         roster: Roster | LiveRoster | None = None,
         model: ModelPhase | None = None,
         client: "EngineClient | None" = None,
+        allow_model: bool = False,
         approvals: Approvals | None = None,
         mode: PermissionMode = "ask",
         store: RunStore | None = None,
@@ -75,6 +76,7 @@ class Cluster:
                 have the changed agents.
             model: the model phase; None runs all agents without a model.
             client: an engine, instead of a model phase: its model takes part by what it is measured to do.
+            allow_model: with a client: let its model take part in everything, whatever was measured.
             approvals: where tool calls wait for a decision; None denies them.
             mode: permission mode of all runs.
             store: where pipelines' results are kept, so that a run can be resumed; None keeps nothing.
@@ -94,7 +96,7 @@ class Cluster:
             [*self.registry.pipeline_folders, *pipeline_folders]
         )
         if model is None and client is not None:
-            model = _phase(client, self.registry)
+            model = _phase(client, self.registry, allow_model=allow_model)
         if guard is None:
             guard = RunGuard(Guardrails(agent_policy(), recognizers=self.registry.guardrails))
         self._model = model
@@ -385,11 +387,11 @@ class Cluster:
         return await run.execute()
 
 
-def _phase(client: "EngineClient", registry: Registry) -> ModelPhase:
+def _phase(client: "EngineClient", registry: Registry, *, allow_model: bool) -> ModelPhase:
     from agents.model.session import ModelSession
     from agents.steps.model_phase import StepsPhase
 
-    return StepsPhase(ModelSession(client), registry.catalogue)
+    return StepsPhase(ModelSession(client), registry.catalogue, allow_model=allow_model)
 
 
 async def open_task(

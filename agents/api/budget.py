@@ -38,6 +38,7 @@ class BudgetMeter:
         self.tools_used = 0
         self._reserved = 0
         self._started = started
+        self._stopped: float | None = None
 
     @property
     def tokens_left(self) -> int:
@@ -50,8 +51,26 @@ class BudgetMeter:
         return self.budget.tools - self.tools_used
 
     def seconds_left(self, now: float) -> float:
-        """Seconds until the deadline; negative after it."""
-        return self._started + self.budget.seconds - now
+        """Seconds until the deadline, negative after it; they stay the same while the clock is stopped."""
+        return (
+            self._started + self.budget.seconds - (now if self._stopped is None else self._stopped)
+        )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the clock is stopped."""
+        return self._stopped is not None
+
+    def stop_clock(self, now: float) -> None:
+        """From now on no time counts, until `start_clock`."""
+        if self._stopped is None:
+            self._stopped = now
+
+    def start_clock(self, now: float) -> None:
+        """Time counts again."""
+        if self._stopped is not None:
+            self._started += now - self._stopped
+            self._stopped = None
 
     def reserve_tokens(self, tokens: int) -> None:
         """Set tokens aside for a step.

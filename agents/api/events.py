@@ -37,6 +37,7 @@ class RunEventType(StrEnum):
     SLIPS_TRIED = "slips_tried"
     MODEL_ASKED = "model_asked"
     BUDGET = "budget"
+    MODEL_TEST = "model_test"
     GUARDRAIL = "guardrail"
     MEMORY = "memory"
     NOTE = "note"

@@ -33,10 +33,17 @@ SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """A question whose answer is JSON under a schema; the schema should bound its strings and arrays."""
+    """A question whose answer is JSON under a schema; the schema should bound its strings and arrays.
+
+    Attributes:
+        text: the question.
+        schema: of the answer.
+        example: an answer that shows the form, for schemas that are long; without one the schema is shown.
+    """
 
     text: str
     schema: Mapping[str, Any]
+    example: str = ""
 
 
 AnyQuestion = str | Question | Structured
@@ -126,6 +133,8 @@ async def ask_all(
 def shown(question: AnyQuestion) -> str:
     """The question's text as it follows the document."""
     if isinstance(question, Structured):
+        if question.example:
+            return f"{question.text}\nAnswer with JSON such as {question.example}"
         schema = orjson.dumps(dict(question.schema)).decode()
         return f"{question.text}\nAnswer with JSON of this schema: {schema}"
     if isinstance(question, Question):

@@ -95,21 +95,22 @@ class ModelSession:
         return model
 
     def identity(self) -> str:
-        """Identifies the loaded model by its sizes, format, name and vocabulary; equal for equal files.
+        """Identifies the loaded model by the contents of its files and its vocabulary, on every machine.
+
+        A model without a digest, such as one behind an older server, is identified by its name and sizes.
 
         Raises:
             ModelFailure: no model is loaded.
         """
         model = self.model()
-        parts = (
+        named = (
             model.name,
             model.architecture,
             model.parameters,
             model.weight_format,
-            model.weight_bytes,
             model.vocab_size,
-            self.client.tokenizer_fingerprint(),
         )
+        parts = (model.digest or named, self.client.tokenizer_fingerprint())
         return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
     def block_size(self) -> int:

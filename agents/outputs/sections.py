@@ -15,6 +15,7 @@ class Section(Part):
         points: what it must cover.
         material: passages of the sources for it, quoted.
         words: words that it should have.
+        text: its prose; empty without a model.
     """
 
     title: Line
@@ -22,6 +23,7 @@ class Section(Part):
     points: list[Line] = Field(default_factory=list, max_length=50)
     material: list[Paragraph] = Field(default_factory=list, max_length=10)
     words: int = Field(default=0, ge=0)
+    text: Paragraph = ""
 
 
 class Sections(Checked):

@@ -1,11 +1,12 @@
 """`ModelHelp`: what the model does in a repair, by what it was measured to do.
 
     labels   votes on the findings, by the questions that help with this model
-    react    explains the worst findings, and each auditor adds what it sees beside them
+    react    explains the worst findings, and each auditor adds what it sees beside them; so does a model that
+             was measured to write texts, or findings
     write    proposes a patch where no deterministic fixer knows one
 
-All of it forks from one prompt: the detectors' findings, then the files with numbered lines. A finding that
-quotes nothing of its file is dropped; one of the model alone has a low confidence. A patch of the model is
+All of it forks from one prompt: the detectors' findings, then the files with numbered lines. A finding of the
+model names a file and line that exist, and has a low confidence. A patch of the model is
 judged like any other (`acceptance`). A model below `labels`, such as the demo model, is asked nothing.
 """
 
@@ -23,10 +24,12 @@ from agents.model.ask_all import SYSTEM, AnyQuestion, Replies, Structured, ask_a
 from agents.model.profile import CapabilityProfile
 from agents.outputs.findings import FindingRecord, Findings
 from agents.outputs.patch import Patch
+from agents.outputs.text import Text
 from agents.procedures.audit.patch_applier import patch_of
 from agents.procedures.audit.reproducers.calls import function_at
 from agents.runs.event_log import EventLog
-from agents.steps.findings_answer import ReportedFindings, add_reported
+from agents.steps.findings_answer import EXAMPLE, add_reported, reported_schema
+from agents.steps.measures.measure import Progress
 from agents.steps.model_phase import StepsPhase, with_votes
 from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
@@ -98,15 +101,22 @@ class ModelHelp:
     async def review(self, findings: Sequence[Finding], workspace: Workspace) -> list[Finding]:
         """The findings with the model's votes and explanations, and those that only the model claims."""
         try:
-            profile = await self._phase.profile()
+            profile = await self._phase.profile(self._tested)
             voted = await self._voted(list(findings), workspace, profile)
-            if not profile.has(Capability.REACT):
+            if profile.is_allowed:
                 self._note(
-                    f"The model {self.name} was measured as {profile.capability.value!r}: it explains no "
-                    "findings, adds none and writes no patches."
+                    f"--allow-model: {self.name} takes part; it was measured to do {profile.summary}."
+                )
+            explains = profile.has(Capability.REACT) or profile.writes(Text.__name__)
+            adds = profile.has(Capability.REACT) or profile.writes(Findings.__name__)
+            if not (explains or adds):
+                patches = "patches" if profile.has(Capability.WRITE) else "no patches"
+                self._note(
+                    f"The model {self.name} was measured to do {profile.summary}: it explains no findings, "
+                    f"adds none and writes {patches}."
                 )
                 return voted
-            return await self._extended(voted, workspace)
+            return await self._extended(voted, workspace, explains=explains, adds=adds)
         except (ModelFailure, EngineUnavailable, BudgetExhausted, InvalidRequest) as error:
             self._note(f"The model took no part in the audit: {error}")
             return list(findings)
@@ -130,6 +140,10 @@ class ModelHelp:
         ) as error:
             self._note(f"The model wrote no patch: {error}")
             return patch
+
+    def _tested(self, progress: Progress) -> None:
+        """Tell how far the model's test is."""
+        self._log.append(RunEventType.MODEL_TEST, node=_NODE, agent=_NODE, **progress.fields())
 
     # Reviewing.
 
@@ -171,10 +185,17 @@ class ModelHelp:
             after.append(finding_from_fields(with_votes(record, votes).model_dump()))
         return [*after, *findings[MAX_REVIEWED:]]
 
-    async def _extended(self, findings: list[Finding], workspace: Workspace) -> list[Finding]:
+    async def _extended(
+        self, findings: list[Finding], workspace: Workspace, *, explains: bool, adds: bool
+    ) -> list[Finding]:
         """The findings explained, and the further ones of each auditor."""
-        worst = [one for one in findings[:MAX_REVIEWED] if one.severity.at_least(Severity.HIGH)]
-        schema = ReportedFindings.model_json_schema()
+        worst = [
+            one
+            for one in findings[:MAX_REVIEWED]
+            if explains and one.severity.at_least(Severity.HIGH)
+        ]
+        shown = Workspace(workspace.root, _shown(findings, workspace))
+        schema = reported_schema(shown)
         explain: list[AnyQuestion] = [
             f"Explain in one or two sentences what can go wrong here: {_line(one)}" for one in worst
         ]
@@ -182,9 +203,12 @@ class ModelHelp:
             Structured(
                 f"{spec.card}\nReport defects that are not listed above; none if there are none.",
                 schema,
+                EXAMPLE,
             )
-            for spec in self._auditors
+            for spec in (self._auditors if adds else ())
         ]
+        if not (explain or add):
+            return findings
         replies = await self._ask(findings, workspace, [*explain, *add], _ANSWER_TOKENS)
         explained = {
             one.id: reply.text.strip()
@@ -197,15 +221,15 @@ class ModelHelp:
             else one
             for one in findings
         ]
-        output = Findings(findings=[FindingRecord.of(one) for one in found])
+        records = [FindingRecord.of(one) for one in found]
         dropped = 0
         for reply in replies.replies[len(worst) :]:
             if isinstance(reply.value, dict):
-                output, lost = add_reported(output, reply.value, workspace)
+                records, lost = add_reported(records, reply.value, shown)
                 dropped += lost
         if dropped:
-            self._note(f"{dropped} findings of the model quote nothing that is in their file.")
-        return [finding_from_fields(one.model_dump()) for one in output.findings]
+            self._note(f"{dropped} findings of the model name a blank line.")
+        return [finding_from_fields(one.model_dump()) for one in records]
 
     # Patches.
 
@@ -261,11 +285,16 @@ class ModelHelp:
 def _document(findings: Sequence[Finding], workspace: Workspace) -> str:
     """The findings, then the files that have any, the same for all questions of one audit."""
     listed = "\n".join(_line(one) for one in findings[:100]) or "none"
-    named = {one.file for one in findings}
-    files = [file for file in workspace if file.path in named] or workspace.files
+    files = _shown(findings, workspace)
     return shared_document(
         f"Findings of the detectors:\n{listed}", Workspace(workspace.root, files)
     )
+
+
+def _shown(findings: Sequence[Finding], workspace: Workspace) -> Sequence[SourceFile]:
+    """The files that the model is shown: those that have findings, or all."""
+    named = {one.file for one in findings}
+    return [file for file in workspace if file.path in named] or workspace.files
 
 
 def _line(one: Finding) -> str:

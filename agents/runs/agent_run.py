@@ -9,7 +9,8 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -37,6 +38,7 @@ from agents.runs.tool_executor import ToolExecutor, stricter
 from agents.runs.tool_settings import ToolSettings
 from agents.tools.sensitive import FILE_TAINT, taint_of
 from agents.tools.tool import Taint, Tool, ToolContext
+from agents.workspace.workspace import Workspace
 
 _LOG = logging.getLogger(__name__)
 
@@ -218,6 +220,27 @@ class AgentRun:
                 action=checked.action.value,
             )
 
+    async def findings_about(self, output: Any, source: str) -> list[Finding]:
+        """See `agents.steps.model_phase.ModelRun.findings_about`."""
+        self.check_cancelled()
+        inputs = {"source": source, **self.task.inputs, "output": output}
+        task = replace(self.task, text="", inputs=inputs)
+        if isinstance(output, Mapping) and "content" in output:  # a file that was made
+            task = replace(task, workspace=Workspace.of_texts({output["name"]: output["content"]}))
+        elif not self._spec.checks:
+            return []
+        results = detector_results(task, self._cancelled)
+        return await results.of([self._registry.detector(name) for name in self._spec.detectors])
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        """See `agents.steps.model_phase.ModelRun.untimed`."""
+        self.meter.stop_clock(self._clock())
+        try:
+            yield
+        finally:
+            self.meter.start_clock(self._clock())
+
     def check_cancelled(self) -> None:
         """Raises `Cancelled` if the run was cancelled, `BudgetExhausted` if its time is over."""
         if self._cancelled.is_set():
@@ -256,8 +279,12 @@ class AgentRun:
         work = asyncio.ensure_future(self._work())
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
-            left = max(0.0, self.meter.seconds_left(self._clock()))
-            await asyncio.wait({work, stop}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            while (left := self.meter.seconds_left(self._clock())) > 0:  # it may grow meanwhile
+                done, _ = await asyncio.wait(
+                    {work, stop}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+                )
+                if done:
+                    break
         except asyncio.CancelledError:
             self._finish(RunState.CANCELLED, "The run was cancelled.")
             raise

@@ -79,6 +79,8 @@ def write_recording(folder: Path, recording: Recording) -> None:
         request["profile"] = {
             "scores": {name.value: score for name, score in recording.profile.scores.items()},
             "questions": sorted(recording.profile.questions),
+            "outputs": dict(recording.profile.outputs),
+            "allowed": recording.profile.is_allowed,
         }
     _write(folder / "request.json", json.dumps(request, ensure_ascii=False, indent=2))
     _write(folder / "trajectory.jsonl", _lines(event_fields(one) for one in recording.events))
@@ -114,7 +116,13 @@ def read_recording(folder: Path) -> Recording:
 
 def _profile(identity: str, fields: dict[str, Any]) -> CapabilityProfile:
     scores = {Capability(name): float(score) for name, score in fields["scores"].items()}
-    return CapabilityProfile(identity, scores, frozenset(fields["questions"]))
+    return CapabilityProfile(
+        identity,
+        scores,
+        frozenset(fields["questions"]),
+        {name: float(share) for name, share in fields.get("outputs", {}).items()},
+        is_allowed=fields.get("allowed") is True,  # recordings of earlier versions have neither
+    )
 
 
 def _lines(objects: Any) -> str:

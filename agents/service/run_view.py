@@ -253,6 +253,9 @@ def _fold_row(row: AgentRow, event: RunEvent) -> AgentRow:
         case RunEventType.BUDGET:
             known = {name: data[name] for name in _BUDGET_MEMBERS if name in data}
             return replace(row, **known)
+        case RunEventType.MODEL_TEST:
+            finished = data.get("done") == data.get("total")
+            return replace(row, action="" if finished else str(data.get("text", "")))
         case RunEventType.TOOL_STARTED:
             action = f"{data['tool']} {data.get('arguments', '')}".strip()
             return replace(row, action=action, in_tool=True, tool_calls=row.tool_calls + 1)

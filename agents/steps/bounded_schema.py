@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.api.errors import InvalidTask
+from agents.steps.room import answer_tokens
 
 STYLE = {"whitespace_flexible": False}
 """llguidance's option for JSON without whitespace: whitespace would have no bound."""
-BYTES_PER_CHARACTER = 4
-"""UTF-8; escapes (`\\\\n`) take two."""
 _INTEGER = 999_999
 _TENTHS = [index / 10 for index in range(11)]
 _MAX_DEPTH = 8
@@ -29,23 +28,37 @@ class Bounds:
     items: int = 5
 
 
-_TIGHTER = tuple(Bounds(*two) for two in [(400, 5), (300, 3), (200, 3), (120, 2), (60, 1), (24, 1)])
+_TIGHTER = tuple(
+    Bounds(*two)
+    for two in [
+        (4000, 12), (2000, 10), (1000, 8), (600, 8), (400, 6), (300, 5), (300, 3), (200, 3), (120, 2),
+        (60, 1), (24, 1),
+    ]
+)  # fmt: skip
 
 
-def fitting_schema(schema: Mapping[str, Any], tokens: int) -> tuple[dict[str, Any], int]:
-    """The widest bounded form whose longest text has at most `tokens` bytes, and its length in bytes.
+def fitting_schema(
+    schema: Mapping[str, Any], tokens: int, rate: float
+) -> tuple[dict[str, Any], int]:
+    """The widest bounded form of which an answer takes about `tokens` tokens, and its longest text's length.
 
-    A token is at least one byte, so the text has at most that many tokens.
+    If not even the tightest one does, that one is returned: what it takes is estimated, and an answer that
+    takes more is closed by program.
+
+    Args:
+        schema: as pydantic's `model_json_schema`.
+        tokens: the room for the text.
+        rate: tokens per character (`agents.steps.room`).
 
     Raises:
-        InvalidTask: not even the tightest form fits.
+        InvalidTask: the schema is recursive, or has a form that cannot be bounded.
     """
     for bounds in _TIGHTER:
         bounded = bounded_schema(schema, bounds)
         longest = longest_text(bounded)
-        if longest <= tokens:
-            return bounded, longest
-    raise InvalidTask(f"An answer of this schema may take more than {tokens} tokens.")
+        if answer_tokens(longest, rate) <= tokens:
+            break
+    return bounded, longest
 
 
 def bounded_schema(
@@ -127,16 +140,16 @@ def bounded_schema(
 
 
 def longest_text(schema: Mapping[str, Any]) -> int:
-    """The length in bytes of the longest text that a bounded schema allows."""
+    """The length in characters of the longest text that a bounded schema allows; escapes are not counted."""
     if "anyOf" in schema:
         return max(longest_text(part) for part in schema["anyOf"])
     if "const" in schema:
-        return _json_bytes(schema["const"])
+        return _json_characters(schema["const"])
     if "enum" in schema:
-        return max(_json_bytes(value) for value in schema["enum"])
+        return max(_json_characters(value) for value in schema["enum"])
     match schema["type"]:
         case "string":
-            return 2 + BYTES_PER_CHARACTER * int(schema["maxLength"])
+            return 2 + int(schema["maxLength"])
         case "integer":
             return max(len(str(schema["minimum"])), len(str(schema["maximum"])))
         case "boolean":
@@ -146,12 +159,12 @@ def longest_text(schema: Mapping[str, Any]) -> int:
         case "array":
             return 2 + int(schema["maxItems"]) * (1 + longest_text(schema["items"]))
     members = schema["properties"].items()
-    return 2 + sum(_json_bytes(name) + 2 + longest_text(part) for name, part in members)
+    return 2 + sum(_json_characters(name) + 2 + longest_text(part) for name, part in members)
 
 
 def _is_map(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "object" and not schema.get("properties")
 
 
-def _json_bytes(value: Any) -> int:
-    return len(json.dumps(value))
+def _json_characters(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False))

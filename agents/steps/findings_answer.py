@@ -1,80 +1,119 @@
-"""The final answer of a reviewing agent: findings of the model, each of which must quote the file.
+"""The findings that a model reports: a file and a line that exist, by the grammar; quoted by program.
 
-A finding without a quote that is in the named file is dropped. Those that stay have a low confidence and
-the source `model`: nothing but a model claims them.
+Files and lines are enumerated from the workspace, so nothing can be reported about what is not there, and no
+quote can be wrong. Nothing but a model claims these findings: their confidence is low, their source `model`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from agents.api.finding import Finding, Severity, merge_findings
 from agents.outputs.base import Part
-from agents.outputs.findings import FindingRecord, Findings
+from agents.outputs.findings import FindingRecord
+from agents.steps.shared_document import shown_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 MODEL_CONFIDENCE = 0.3
 RULE = "model"
-_MIN_QUOTE = 8
+MAX_REPORTED = 3
+MAX_FILES = 60
+"""Files that can be named; beyond them the schema would take longer to compile than the answer to write."""
+MAX_ENUMERATED = 4_000
+"""Lines up to which blank ones are left out of the grammar; with more, each file has a range of lines."""
+MESSAGE_CHARS = 200
+EXAMPLE = (
+    '{"findings": [{"file": "a.py", "line": 3, "severity": "high", "message": "…"}]}'
+    ' or {"findings": []}'
+)
 
 
 class ReportedFinding(Part):
-    """A finding as the model writes it; the quote must be in the file."""
+    """A finding as the model writes it."""
 
-    file: str = Field(max_length=120)
-    quote: str = Field(max_length=120, min_length=_MIN_QUOTE)
+    file: str = Field(max_length=300)
+    line: int = Field(ge=1)
     severity: Severity
-    message: str = Field(max_length=200)
+    message: str = Field(max_length=MESSAGE_CHARS)
 
 
 class ReportedFindings(Part):
     """What the model found beside the findings it was shown."""
 
-    findings: list[ReportedFinding] = Field(max_length=3)
+    findings: list[ReportedFinding] = Field(max_length=MAX_REPORTED)
+
+
+def reported_schema(workspace: Workspace) -> dict[str, Any]:
+    """The JSON schema of an answer about the files that a prompt shows: each with the lines that it has."""
+    files = [file for file in shown_files(workspace) if file.text.strip()][:MAX_FILES]
+    exact = sum(len(file.lines) for file in files) <= MAX_ENUMERATED
+    items: dict[str, Any] = {
+        "type": "array",
+        "items": {"anyOf": [_about(file, exact=exact) for file in files]},
+        "maxItems": MAX_REPORTED,
+    }
+    if not files:
+        items = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
+    return _object({"findings": items})
+
+
+def _about(file: SourceFile, *, exact: bool) -> dict[str, Any]:
+    written = [number for number, text in enumerate(file.lines, 1) if text.strip()]
+    line: dict[str, Any] = {"type": "integer", "minimum": written[0], "maximum": written[-1]}
+    return _object(
+        {
+            "file": {"const": file.path},
+            "line": {"enum": written} if exact else line,
+            "severity": {"enum": [one.value for one in Severity]},
+            "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS},
+        }
+    )
+
+
+def _object(members: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
 
 
 def add_reported(
-    output: Findings, answer: Mapping[str, Any], workspace: Workspace
-) -> tuple[Findings, int]:
-    """The output with the reported findings whose quote is in their file, and how many were dropped.
+    known: Sequence[FindingRecord], answer: Mapping[str, Any], workspace: Workspace
+) -> tuple[list[FindingRecord], int]:
+    """Known findings and the reported ones, and how many of those name a blank line or none that exists.
+
+    What is reported at a line that has a finding already is left out, and counted as neither.
 
     Raises:
         pydantic.ValidationError: the answer is not one of `ReportedFindings`.
     """
     reported = ReportedFindings.model_validate(dict(answer)).findings
     found = [one for one in (_located(report, workspace) for report in reported) if one is not None]
-    known = {(record.file, record.line) for record in output.findings}
-    new = [one for one in merge_findings(found) if (one.file, one.line) not in known]
-    records = [*output.findings, *map(FindingRecord.of, new)]
-    return output.model_copy(update={"findings": records}), len(reported) - len(found)
+    taken = {(record.file, line) for record in known for line in _lines(record)}
+    new = [one for one in merge_findings(found) if (one.file, one.line) not in taken]
+    return [*known, *map(FindingRecord.of, new)], len(reported) - len(found)
+
+
+def _lines(record: FindingRecord) -> range:
+    return range(record.line, max(record.line, record.end_line) + 1)
 
 
 def _located(report: ReportedFinding, workspace: Workspace) -> Finding | None:
     file = workspace.get(report.file)
-    line = None if file is None else _line_of(report.quote, file)
-    if file is None or line is None:
+    if file is None or report.line > len(file.lines) or not file.lines[report.line - 1].strip():
         return None
     return Finding(
         file=file.path,
-        line=line,
-        end_line=line,
+        line=report.line,
+        end_line=report.line,
         rule=RULE,
         severity=report.severity,
         message=report.message,
-        evidence=file.quote(line),
+        evidence=file.quote(report.line),
         confidence=MODEL_CONFIDENCE,
         source="model",
     )
-
-
-def _line_of(quote: str, file: SourceFile) -> int | None:
-    """The first line that contains the first line of a quote, whatever its spaces."""
-    wanted = " ".join(quote.strip().split("\n")[0].split())
-    if len(wanted) < _MIN_QUOTE:
-        return None
-    for number, text in enumerate(file.lines, 1):
-        if wanted in " ".join(text.split()):
-            return number
-    return None

@@ -1,45 +1,59 @@
 """`StepsPhase`: what the model does in a run, by the capabilities that were measured.
 
     labels   one-token decisions about the findings, those that help with this model
-    text     the text that a procedure could not write
+    text     texts: what a procedure could not write, and what the model was measured to write better
     react    steps with tools, for agents that require them
 
 An agent below its required capability keeps its procedure's output, and a note says so.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from agents.api.agent_spec import Capability
 from agents.api.errors import BudgetExhausted, InvalidTask, ModelFailure
 from agents.api.events import RunEventType
-from agents.api.finding import Severity
-from agents.model.ask_all import MAX_ANSWER_TOKENS
+from agents.api.finding import Finding, Severity
 from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout, SharedPrompt, system_text
 from agents.model.profile import CapabilityProfile
 from agents.model.question import Decision
-from agents.model.session import ModelSession, usage_of
+from agents.model.session import ModelSession
 from agents.outputs.base import Output
+from agents.outputs.critique import Critique
+from agents.outputs.design import Artifact
 from agents.outputs.findings import FindingRecord, Findings
-from agents.outputs.verdict import Verdict
+from agents.outputs.sections import Sections
+from agents.outputs.steps import Steps
+from agents.outputs.tool_result import ToolResult
 from agents.procedures.procedure import AgentTask
+from agents.procedures.task_text import checks_output
 from agents.sandbox.sandbox import SandboxFailed, SandboxUnavailable
+from agents.steps.answer_forms import answer_schema, answered, card_notes
 from agents.steps.code.code_phase import written_output
-from agents.steps.findings_answer import ReportedFindings, add_reported
-from agents.steps.prose import is_prose
+from agents.steps.measures.measure import (
+    SHORT,
+    Measurement,
+    Progress,
+    Report,
+    keep,
+    known_profile,
+)
 from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
-from agents.steps.self_test import measured_profile
 from agents.steps.shared_document import shared_document, shared_taint
+from agents.steps.step_grammar import FINAL_ANSWER
+from agents.steps.text_outputs import TextOutputs
+from agents.steps.writing import text_member
 from agents.tools.tool import Tool
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
-from engine.api.request import Request, SamplingParams
+from engine.api.request import SamplingParams
 
 MAX_SCORED = 20
 """Findings that the model is asked about, the worst first."""
@@ -47,6 +61,27 @@ MAX_SHARED_TOKENS = 4096
 _FALSE_ALARM = QUESTIONS["confirm_finding"].options[1]
 _DOUBT = 0.5
 """Factor of a finding's confidence when the model calls it a false alarm. It never drops one."""
+_MAX_TEXT_CHARS = 2_000
+"""Free text in an argument of a tool, such as an edit."""
+
+
+class ModelRun(StepRun, Protocol):
+    """The run that the model takes part in (`agents.runs.agent_run`)."""
+
+    async def findings_about(self, output: Any, source: str) -> list[Finding]:
+        """What the agent's detectors find in an output, as if the task had given it to be checked.
+
+        Nothing, if they check no outputs (`AgentSpec.checks`); a file that was made is checked as a file.
+
+        Args:
+            output: a text or a JSON value.
+            source: what it was made from.
+        """
+        ...
+
+    def untimed(self) -> AbstractContextManager[None]:
+        """While it is open, the time is not the run's."""
+        ...
 
 
 class StepsPhase:
@@ -58,19 +93,25 @@ class StepsPhase:
         tools: Sequence[Tool] | Callable[[], Sequence[Tool]] = (),
         *,
         profile: CapabilityProfile | None = None,
+        allow_model: bool = False,
     ) -> None:
         """Begin; nothing is asked of the engine yet.
 
         Args:
             session: the engine.
             tools: all registered tools, for the shared catalogue; a function if they may change.
-            profile: what the model can do; None measures it when the first agent runs.
+            profile: what the model can do; None looks it up, or measures it when the first agent runs.
+            allow_model: let the model take part in everything, whatever was measured; an unknown model is
+                not tested.
         """
         self.session = session
         self._tools = tools if callable(tools) else lambda: tools
         self._given = profile
+        self._allow_model = allow_model
         self._profiles: dict[str, CapabilityProfile] = {}
+        self._measurements: dict[str, Measurement] = {}
         self._measuring = asyncio.Lock()
+        self._reports: list[Report] = []
         self._layouts: dict[str, tuple[SharedLayout, Decider]] = {}
 
     @property
@@ -91,21 +132,50 @@ class StepsPhase:
             self._layouts[fingerprint] = layout, Decider(self.session, layout)
         return self._layouts[fingerprint]
 
-    async def profile(self) -> CapabilityProfile:
-        """The loaded model's capabilities; measured once.
+    async def profile(self, report: Report | None = None) -> CapabilityProfile:
+        """The loaded model's capabilities; looked up, or measured once.
+
+        A cancelled measurement goes on with its next suite when the profile is asked for again.
+
+        Args:
+            report: told how far the measurement is; not called for a known model.
 
         Raises:
             ModelFailure: no model is loaded, or the engine failed.
         """
         if self._given is not None:
-            return self._given
-        async with self._measuring:
-            identity = self.session.identity()
-            if identity not in self._profiles:
-                self._profiles[identity] = await measured_profile(self.session, self.parts()[0])
-            return self._profiles[identity]
+            return self._allowed(self._given)
+        if report is not None:
+            self._reports.append(report)
+        try:
+            async with self._measuring:
+                identity = self.session.identity()
+                if identity not in self._profiles:
+                    known = known_profile(identity)
+                    if known is None and self._allow_model:
+                        return self._allowed(CapabilityProfile(identity))
+                    self._profiles[identity] = known or await self._measured(identity)
+                return self._allowed(self._profiles[identity])
+        finally:
+            if report is not None:
+                self._reports.remove(report)
 
-    async def __call__(self, task: AgentTask, output: Output, run: StepRun) -> Output:
+    def _allowed(self, profile: CapabilityProfile) -> CapabilityProfile:
+        return replace(profile, is_allowed=True) if self._allow_model else profile
+
+    async def _measured(self, identity: str) -> CapabilityProfile:
+        measurement = self._measurements.setdefault(identity, Measurement(SHORT))
+
+        def report(progress: Progress) -> None:
+            for one in tuple(self._reports):
+                one(progress)
+
+        record = await measurement.run(self.session, self.parts()[0], report)
+        del self._measurements[identity]
+        await asyncio.to_thread(keep, identity, record)
+        return record.profile(identity)
+
+    async def __call__(self, task: AgentTask, output: Output, run: ModelRun) -> Output:
         """The procedure's output as the model confirms, words or extends it.
 
         Raises:
@@ -118,35 +188,50 @@ class StepsPhase:
             run.note(f"The model took no part to the end: {error}")
             return output
 
-    async def _extend(self, task: AgentTask, output: Output, run: StepRun) -> Output:
-        profile = await self.profile()
-        if not profile.has(run.spec.requires):
-            run.note(
-                f"The model {self.model} was measured as {profile.capability.value!r}; "
-                f"{run.spec.key} requires {run.spec.requires.value!r}, so only its detectors ran."
-            )
+    async def _extend(self, task: AgentTask, output: Output, run: ModelRun) -> Output:
+        if _is_done(task, output, run):
             return output
+        with run.untimed():
+            profile = await self.profile(
+                lambda progress: run.record(RunEventType.MODEL_TEST, **progress.fields())
+            )
+        refusal = self._refusal(profile, output, run)
+        if refusal:
+            run.note(refusal)
+            return output
+        if profile.is_allowed:
+            run.note(
+                f"--allow-model: {self.model} takes part; it was measured to do {profile.summary}."
+            )
         if profile.has(Capability.WRITE):
             written = await self._written(task, output, run)
             if written is not None:
                 return written
         wanted = [name for name in run.spec.score_questions if name in profile.questions]
         scores = bool(wanted) and isinstance(output, Findings) and bool(output.findings)
-        steps = profile.has(Capability.REACT) and run.spec.requires.rank >= Capability.REACT.rank
-        words = bool(output.cannot_do) and profile.has(Capability.TEXT) and hasattr(output, "text")
-        if not (scores or steps or words):
+        steps = run.spec.requires.rank >= Capability.REACT.rank and _is_stepped(output)
+        writes = TextOutputs.takes(output, run, profile)
+        if not (scores or steps or writes):
             return output
         layout, decider = self.parts()
         shared = self._shared(layout, task, run)
         if isinstance(output, Findings) and scores:
             output = await self._scored(output, wanted, shared, decider, run)
-        if steps:
-            output = await self._stepped(task, output, shared, layout, run, profile)
-        elif words:
-            output = await self._worded(output, shared, layout, run)
+        if not (steps or writes):
+            return output
+        run.tools.add_taint(shared_taint(task.document, task.workspace))
+        texts = TextOutputs(self.session, layout, run, task, shared, self._sampling(run))
+        try:
+            if steps:
+                return await self._stepped(task, output, shared, layout, run, profile, texts)
+            return await texts.written(output)
+        except (BudgetExhausted, InvalidTask) as error:
+            run.note(f"The model's part ended without an answer: {error}")
+        except ValidationError as error:
+            run.note(f"The model's answer is not valid: {error.errors()[0]['msg']}.")
         return output
 
-    async def _written(self, task: AgentTask, output: Output, run: StepRun) -> Output | None:
+    async def _written(self, task: AgentTask, output: Output, run: ModelRun) -> Output | None:
         """What the model wrote for an agent that writes code; None for the others."""
         try:
             written = await written_output(task, output, run, self.session)
@@ -156,6 +241,23 @@ class StepsPhase:
         if written is not None and written is not output:
             run.tools.add_taint(shared_taint(task.document, task.workspace))
         return written
+
+    def _refusal(self, profile: CapabilityProfile, output: Output, run: ModelRun) -> str:
+        """Why the model takes no part, in one sentence; empty if it does."""
+        spec, kind = run.spec, type(output).__name__
+        if profile.spoils(kind) and spec.requires.rank > Capability.LABELS.rank:
+            return (
+                f"The model {self.model} was measured to get {profile.outputs[kind]:.0%} of outputs such as "
+                f"{spec.key}'s right, so only its detectors ran. --allow-model lets it try."
+            )
+        if profile.has(spec.requires):
+            return ""
+        if spec.requires is Capability.REACT and profile.writes(kind):
+            return ""  # without steps: it answers at once
+        return (
+            f"The model {self.model} was measured to do {profile.summary}; {spec.key} requires "
+            f"{spec.requires.value}, so only its detectors ran. --allow-model lets it try."
+        )
 
     def _shared(self, layout: SharedLayout, task: AgentTask, run: StepRun) -> SharedPrompt:
         context = self.session.model().context_length
@@ -210,58 +312,68 @@ class StepsPhase:
         output: Output,
         shared: SharedPrompt,
         layout: SharedLayout,
-        run: StepRun,
+        run: ModelRun,
         profile: CapabilityProfile,
+        texts: TextOutputs,
     ) -> Output:
-        """The output that the model reaches in steps with tools; the procedure's if it fails."""
-        run.tools.add_taint(shared_taint(task.document, task.workspace))
-        form = ReportedFindings if isinstance(output, Findings) else type(output)
+        """The output that the model reaches in steps with tools; at once, if loops are beyond it."""
+        form = type(output)
         loop = ReactLoop(
             self.session,
             layout,
             run,
             task.workspace,
-            _answer_schema(form),
-            answer_reserve=min(1024, self.session.model().context_length // 4),
-            sampling=_sampling(run),
-            max_text=2000 if profile.has(Capability.WRITE) else 400,
+            answer_schema(form, task.workspace),
+            ends_with_tool=form is ToolResult,
+            max_turns=run.spec.max_turns if profile.has(Capability.REACT) else 1,
+            sampling=_steps_sampling(run),
+            max_text=_MAX_TEXT_CHARS if profile.has(Capability.WRITE) else 400,
         )
-        try:
-            answer = await loop.answer_of(shared, run.card)
-            if isinstance(output, Findings):
-                output, dropped = add_reported(output, answer, task.workspace)
-                if dropped:
-                    run.note(
-                        f"{dropped} findings of the model quote nothing that is in their file."
-                    )
-                return output
-            return _answered(output, answer)
-        except (BudgetExhausted, InvalidTask) as error:
-            run.note(f"The model's steps ended without an answer: {error}")
-        except ValidationError as error:
-            run.note(f"The model's answer is not valid: {error.errors()[0]['msg']}.")
-        return output
+        notes = card_notes(form)
+        answer = await loop.answer_of(shared, f"{run.card}\n{notes}" if notes else run.card)
+        if isinstance(output, ToolResult):
+            return _tool_result(output, loop)
+        written = answered(output, answer)
+        member = text_member(form)
+        if member is not None and not written.cannot_do:
+            written = await texts.text_behind(loop, written, member)
+        if loop.cut_answer:
+            run.note("The answer took all room that was left: its end is missing.")
+        found = await run.findings_about(written.model_dump(mode="json"), texts.source)
+        if found and not output.cannot_do:
+            run.note(f"The model's answer was dropped: {found[0].message}")
+            return output
+        return written
 
-    async def _worded(
-        self, output: Output, shared: SharedPrompt, layout: SharedLayout, run: StepRun
-    ) -> Output:
-        """The output with a short text by the model instead of the reason why there was none."""
-        choice = SamplingChoice(_sampling(run), frozenset(run.spec.sampling))
-        defaults = self.session.model().generation_defaults
-        sampling = replace(choice.for_model(defaults), seed=0, max_tokens=MAX_ANSWER_TOKENS)
-        ids = (*shared.token_ids, *layout.tail(shared, run.card))
-        try:
-            generation = await self.session.generate(Request(ids, sampling), run.meter)
-        except BudgetExhausted as error:
-            run.note(f"The model wrote nothing: {error}")
-            return output
-        run.usage = run.usage.plus(usage_of([generation]))
-        text = generation.text.strip()
-        if not is_prose(text):
-            run.note("The model's text was no prose and was dropped.")
-            return output
-        run.note(f"The text is the model's alone; the procedure had none: {output.cannot_do}")
-        return output.model_copy(update={"text": text[:4000], "cannot_do": ""})
+    def _sampling(self, run: StepRun) -> SamplingParams:
+        """The run's sampling parameters; what it leaves open is as the model's makers recommend."""
+        choice = SamplingChoice(_steps_sampling(run), frozenset(run.spec.sampling))
+        return choice.for_model(self.session.model().generation_defaults)
+
+
+def _is_done(task: AgentTask, output: Output, run: StepRun) -> bool:
+    """Whether nothing is left to do: the call was made, the sum computed, or only a check asked for."""
+    if isinstance(output, ToolResult | Steps):
+        return not output.cannot_do
+    return bool(run.spec.checks) and checks_output(task, run.spec.checks)
+
+
+def _is_stepped(output: Output) -> bool:
+    """Whether steps lead to the output: a page is written as one text, findings are voted on."""
+    return not isinstance(output, Artifact | Findings | Critique | Sections)
+
+
+def _tool_result(output: ToolResult, loop: ReactLoop) -> ToolResult:
+    """The last call that the model made, with its output; what it says about it does not count."""
+    calls = [step for step in loop.steps if step.action != FINAL_ANSWER]
+    if not calls or loop.last_output is None:
+        return output
+    return ToolResult(
+        tool=calls[-1].action,
+        arguments=dict(calls[-1].input),
+        text=loop.last_output.text[:60_000],
+        failed=loop.last_output.failed,
+    )
 
 
 def with_votes(record: FindingRecord, votes: Sequence[Decision]) -> FindingRecord:
@@ -283,39 +395,7 @@ def _subject(record: FindingRecord) -> str:
     return f"{record.file}:{record.line} {record.rule}: {record.message}\nCode: {record.evidence}"
 
 
-_DETECTED = frozenset(["findings", "claims", "frames", "inventory"])
-_DECIDED = frozenset(["score", "score_of", "passed", "not_judged", "reasons", "cannot_do"])
-"""Members of a verdict, which checks decide."""
-
-
-def _kept(form: type[BaseModel]) -> frozenset[str]:
-    """Members that detectors, parsers and checks fill in; a model's answer has none of them."""
-    return _DETECTED | _DECIDED if issubclass(form, Verdict) else _DETECTED
-
-
-def _answered(output: Output, answer: Mapping[str, Any]) -> Output:
-    """The output with a model's answer in all members but those that detectors and checks filled in.
-
-    Raises:
-        pydantic.ValidationError: the answer is not one of the output's schema.
-    """
-    form = type(output)
-    kept = {name: getattr(output, name) for name in _kept(form) & form.model_fields.keys()}
-    given = {name: value for name, value in answer.items() if name not in kept}
-    return form.model_validate(given).model_copy(update=kept)
-
-
-def _answer_schema(form: type[BaseModel]) -> dict[str, Any]:
-    """The schema of what the model answers."""
-    schema = form.model_json_schema()
-    if form is not ReportedFindings:
-        members = schema.get("properties", {})
-        kept = _kept(form)
-        schema["properties"] = {k: v for k, v in members.items() if k not in kept}
-    return schema
-
-
-def _sampling(run: StepRun) -> SamplingParams:
+def _steps_sampling(run: StepRun) -> SamplingParams:
     given: dict[str, Any] = {"temperature": 0.0, **run.spec.sampling}
     if "top_k" in given:
         given["top_k"] = int(given["top_k"])

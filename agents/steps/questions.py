@@ -1,6 +1,6 @@
 """The registered one-token decisions, by the names that specifications use in `score_questions`.
 
-Whether a question helps with the loaded model is measured per model (`agents.model.question_table`).
+Whether a question helps with the loaded model is measured (`agents.steps.measures.question_measure`).
 """
 
 from agents.model.question import Question

@@ -36,13 +36,19 @@ def shared_document(document: str, workspace: Workspace) -> str:
     for file in workspace:
         if left <= 0:
             break
-        if _is_private(file):
-            text = PRIVATE_NOTE
-        else:
-            text = "\n".join(f"{number} {line}" for number, line in enumerate(file.lines, 1))
+        text = PRIVATE_NOTE if _is_private(file) else _numbered(file)
         parts.append(f"--- {file.path}\n{text[:left]}")
         left -= len(text)
     return "\n\n".join(parts)
+
+
+def shown_files(workspace: Workspace) -> list[SourceFile]:
+    """The files whose lines a prompt can show: those that hold no private data."""
+    return [file for file in workspace if not _is_private(file)]
+
+
+def _numbered(file: SourceFile) -> str:
+    return "\n".join(f"{number} {line}" for number, line in enumerate(file.lines, 1))
 
 
 def _is_private(file: SourceFile) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.steps.bounded_schema import BYTES_PER_CHARACTER, STYLE, longest_text
+from agents.steps.bounded_schema import STYLE, longest_text
 from engine.api.grammar import Grammar
 
 FINAL_ANSWER = "final_answer"
@@ -68,7 +68,7 @@ class Action:
 
 
 class _Rules:
-    """Collects rules; each has the length in bytes of its longest text."""
+    """Collects the rules of a grammar; equal ones once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -101,7 +101,7 @@ class _Rules:
 def step_grammar(
     actions: Sequence[Action], answer: Mapping[str, Any], *, thought: bool
 ) -> tuple[Grammar, int]:
-    """The grammar of the next step, and an upper bound of its length in bytes, hence in tokens.
+    """The grammar of the next step, and an upper bound of its length in characters, escapes not counted.
 
     Args:
         actions: the tools that may be called now; those without a possible call are left out.
@@ -120,7 +120,7 @@ def step_grammar(
     start, opening = _literal("{"), 2
     if thought:
         start += f" {_literal(_THOUGHT)} {rules.text(MAX_THOUGHT_CHARS, 0)} {_literal(', ')}"
-        opening += len(_THOUGHT) + 4 + BYTES_PER_CHARACTER * MAX_THOUGHT_CHARS
+        opening += len(_THOUGHT) + 4 + MAX_THOUGHT_CHARS
     head = f"start: {start} call {_literal('}')}\ncall: " + " | ".join(calls)
     return Grammar.lark("\n".join([head, *rules.lines])), opening + longest
 
@@ -204,12 +204,12 @@ def _value(
 
 def _longest_input(action: Action) -> int:
     return 2 + sum(
-        len(_json(one.name).encode())
+        len(_json(one.name))
         + 4
         + (
             longest_text(one.schema)
             if one.values is None
-            else max((len(_json(value).encode()) for value in one.values), default=0)
+            else max((len(_json(value)) for value in one.values), default=0)
         )
         for one in action.arguments
     )

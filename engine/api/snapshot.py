@@ -49,7 +49,8 @@ class ModelInfo:
     """The loaded model, as shown to people and returned by `/v1/models`.
 
     `sees_images`: whether requests may have images. `draft_model`: the name of its draft model, if it has
-    one.
+    one. `digest`: identifies the contents of its files on every machine (`engine.models.content_digest`);
+    empty if it has none.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ModelInfo:
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
     sees_images: bool = False
     draft_model: str | None = None
+    digest: str = ""
 
     @property
     def is_small(self) -> bool:

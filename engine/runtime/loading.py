@@ -19,6 +19,7 @@ from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import FLOAT_FORMATS, native_kv_dtype
 from engine.memory.host import available_memory, resident_anonymous_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
+from engine.models.content_digest import content_digest
 from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.draft_headers import DraftHeaders, read_draft_headers, with_draft
 from engine.text.sequence_breakers import BreakerCompiler
@@ -288,6 +289,7 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         else GenerationDefaults(),
         sees_images=opened.model.images is not None,
         draft_model=None if opened.draft is None else opened.draft.model.name,
+        digest=content_digest(opened.model.paths),
     )
 
 

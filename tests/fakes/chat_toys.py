@@ -152,6 +152,9 @@ class ToyClient:
         self.closed = False
         self.resident = 0
         self.sees_images = template is SEEING
+        self.model_name = "toy"
+        self.model_digest = ""
+        self.weight_bytes = 4
         self.placed: list[int] = []
         self._context_length = context_length
         self.event_ring = EventRing()
@@ -229,19 +232,20 @@ class ToyClient:
 
     def snapshot(self) -> EngineSnapshot:
         model = ModelInfo(
-            name="toy",
+            name=self.model_name,
             architecture="toy",
             parameters=self.parameters,
             weight_format="F32",
             kv_dtype="f32",
             context_length=self._context_length,
             vocab_size=1 << 22,
-            weight_bytes=4,
+            weight_bytes=self.weight_bytes,
             executor="toy",
             dispatch="portable",
             threads=1,
             generation_defaults=self.generation_defaults,
             sees_images=self.sees_images,
+            digest=self.model_digest,
         )
         loading = self.state is EngineState.LOADING
         return EngineSnapshot(

@@ -21,6 +21,7 @@ class ScriptedClient(ToyClient):
 
     Attributes:
         hold: while set, requests stay unanswered.
+        cut: whether a text that its grammar does not accept was cut at the token limit.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class ScriptedClient(ToyClient):
         self._block_size = block_size
         self._callbacks: list[Callable[[], None]] = []
         self.hold = False
+        self.cut = False
 
     def on_wake(self, callback: Callable[[], None]) -> None:
         self._callbacks.append(callback)
@@ -76,8 +78,10 @@ class ScriptedClient(ToyClient):
             )
             return
         text = self._script.pop(0)
-        if request.sampling.grammar is not None:
-            assert accepts(request.sampling.grammar, text), text
+        if request.sampling.grammar is not None and not accepts(request.sampling.grammar, text):
+            assert self.cut, text
+            self._deliver(request, text, FinishReason.LENGTH)
+            return
         assert request.sampling.max_tokens is None or len(text) <= request.sampling.max_tokens
         self._deliver(request, text, FinishReason.STOP)
 

@@ -1,12 +1,14 @@
 """A run for tests of steps: real budget and event log, tools without approvals."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from agents.api.agent_spec import AgentSpec
 from agents.api.budget import Budget, BudgetMeter
 from agents.api.errors import Cancelled
 from agents.api.events import RunEvent, RunEventType
+from agents.api.finding import Finding
 from agents.api.usage import Usage
 from agents.runs.event_log import EventLog
 from agents.tools.tool import Taint, Tool, ToolContext, ToolOutput
@@ -14,12 +16,14 @@ from agents.workspace.workspace import Workspace
 
 
 class FakeStepRun:
-    """Implements `agents.steps.react.StepRun`.
+    """Implements `agents.steps.model_phase.ModelRun`.
 
     Attributes:
         calls: every tool call that was made.
         all_tools: the tools of the run.
         errors: raised by the calls of a tool, by its name.
+        check: finds something in an output, given with its source.
+        untimed_blocks: how often the clock was stopped.
     """
 
     def __init__(
@@ -49,6 +53,8 @@ class FakeStepRun:
         self.errors: dict[str, Exception] = {}
         self.cancelled = False
         self.taint: frozenset[Taint] = frozenset()
+        self.check: Callable[[Any, str], list[Finding]] = lambda output, source: []
+        self.untimed_blocks = 0
         self.all_tools = tools
 
     def permitted(self) -> list[Tool]:
@@ -79,6 +85,14 @@ class FakeStepRun:
 
     def record(self, kind: RunEventType, **data: Any) -> None:
         self.log.append(kind, agent=self.spec.key, **data)
+
+    async def findings_about(self, output: Any, source: str) -> list[Finding]:
+        return self.check(output, source)
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        self.untimed_blocks += 1
+        yield
 
     def note(self, text: str) -> None:
         self.notes.append(text)

@@ -13,7 +13,9 @@ from agents.model.layout import SharedLayout, system_text
 from agents.model.question import Question
 from agents.model.session import ModelSession
 from agents.steps.react import ReactLoop
-from agents.steps.self_test import run_self_test
+from agents.steps.measures.answer_items import ANSWERS
+from agents.steps.measures.label_items import LABELS
+from agents.steps.measures.measure import Measurement
 from agents.workspace.workspace import Workspace
 from engine.api.request import Request, SamplingParams
 from engine.clients.in_process import InProcessClient
@@ -64,7 +66,8 @@ async def test_a_shared_document_is_computed_once(session):
 
 
 async def test_the_self_test_scores_capabilities(session):
-    scores = await run_self_test(session, SharedLayout(session))
+    record = await Measurement((LABELS, ANSWERS)).run(session, SharedLayout(session))
+    scores = record.scores()
     assert all(0 <= score <= 1 for score in scores.values())
     assert scores["text"] > 0.5
 

@@ -17,9 +17,7 @@ MAX_FILES = 3
 _NAME = re.compile(r"[^\W\d]\w{2,}(?:\.[^\W\d]\w+)*")
 _TEST = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
 _WORDS = frozenset(
-    "the and for not with from that this function class method file add return returns value when all none true "
-    "false list dict set str int float bool test tests code change make write new one two get use using it be "
-    "should must error errors name names".split()
+    ["the", "and", "for", "not", "with", "from", "that", "this", "function", "class", "method", "file", "add", "return", "returns", "value", "when", "all", "none", "true", "false", "list", "dict", "set", "str", "int", "float", "bool", "test", "tests", "code", "change", "make", "write", "new", "one", "two", "get", "use", "using", "it", "be", "should", "must", "error", "errors", "name", "names"]
 )
 """Names that a task also uses as words."""
 

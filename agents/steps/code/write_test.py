@@ -5,13 +5,13 @@ import re
 from dataclasses import dataclass
 
 from agents.api.finding import Finding
+from agents.detectors.audit.python_module import module_of
 from agents.edits import FileEdit
 from agents.model.session import ModelSession
 from agents.outputs.test_file import TestFile
 from agents.procedures.audit.reproducers.calls import function_at
 from agents.procedures.audit.test_generator import package_of
 from agents.procedures.procedure import AgentTask
-from agents.detectors.audit.python_module import module_of
 from agents.steps.code.mutants import mutants
 from agents.steps.code.shown_files import (
     chosen_files,

@@ -20,6 +20,13 @@ EXIT_FINDINGS = 1
 EXIT_FAILED = 2
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AllowModelOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-model",
+        help="Let the model take part in everything, whatever it was measured to do; the result says so.",
+    ),
+]
 KeyArgument = Annotated[str, typer.Argument(help="The agent's key, as `agents list` shows it.")]
 
 
@@ -112,6 +119,7 @@ def run(
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Detectors only: load no model.")
     ] = False,
+    allow_model: AllowModelOption = False,
     fail_on: Annotated[
         str,
         typer.Option(
@@ -153,6 +161,7 @@ def run(
 
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
+    _refuse_no_model(no_model=no_model, allow_model=allow_model)
     if as_json and sarif is not None and str(sarif) == "-":
         raise typer.BadParameter("--json and --sarif - both print to standard output")
     options = RunOptions(
@@ -163,6 +172,7 @@ def run(
         as_json=as_json,
         sarif=sarif,
         use_model=not no_model,
+        allow_model=allow_model,
         fail_on=fail_on,
         approve=approve,
         budget_tokens=budget_tokens,
@@ -196,6 +206,7 @@ def repair(
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Detectors and fixers only: load no model.")
     ] = False,
+    allow_model: AllowModelOption = False,
     approve: Annotated[
         str,
         typer.Option(
@@ -248,11 +259,13 @@ def repair(
 
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
+    _refuse_no_model(no_model=no_model, allow_model=allow_model)
     arguments = RepairArguments(
         path=path,
         apply=apply,
         as_json=as_json,
         use_model=not no_model,
+        allow_model=allow_model,
         approve=approve,
         agents=agents,
         min_severity=min_severity,
@@ -282,6 +295,11 @@ def replay(
     given = {**(context.obj or {}), **flags}
     refuse_remote_contradictions(given)
     raise typer.Exit(replay_run(folder, given, as_json=as_json))
+
+
+def _refuse_no_model(*, no_model: bool, allow_model: bool) -> None:
+    if no_model and allow_model:
+        raise typer.BadParameter("--no-model and --allow-model contradict each other")
 
 
 def _roster() -> "Roster":

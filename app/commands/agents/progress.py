@@ -11,6 +11,7 @@ from app.text.safe_text import safe_line
 
 if TYPE_CHECKING:
     from agents.pipelines.pipeline_run import PipelineRun
+    from agents.steps.measures.measure import Progress
 
 _WIDTH = 160
 
@@ -31,6 +32,9 @@ def cancel_on_interrupt(cancelled: asyncio.Event, stack: ExitStack) -> None:
 def show_steps(event: RunEvent) -> None:
     """One line for a tool call, a step or a decision, if standard error is a terminal."""
     data = event.data
+    if event.type is RunEventType.MODEL_TEST:
+        show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
+        return
     text = {
         RunEventType.TOOL_STARTED: f"{data.get('tool')} {data.get('arguments', '')}",
         RunEventType.ACTION_CHOSEN: f"step {data.get('step')}: {data.get('action')}",
@@ -38,6 +42,20 @@ def show_steps(event: RunEvent) -> None:
     }.get(event.type)
     if text is not None and sys.stderr.isatty():
         _print(f"· {event.agent} {text}")
+
+
+def show_test(progress: "Progress") -> None:
+    """How far a model's test is."""
+    show_test_line(progress.text, done=progress.done, total=progress.total)
+
+
+def show_test_line(text: str, *, done: int, total: int) -> None:
+    """One line that grows on a terminal; elsewhere a line at the beginning and at the end."""
+    if sys.stderr.isatty():
+        end = "\n" if done >= total else ""
+        print(f"\r\x1b[K{safe_line(text)[:_WIDTH]}", end=end, file=sys.stderr, flush=True)
+    elif done in (0, total):
+        _print(text)
 
 
 def show_nodes(run: "PipelineRun") -> None:

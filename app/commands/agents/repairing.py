@@ -21,7 +21,7 @@ from agents.runs.approvals import Approvals
 from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import findings_table
-from app.commands.agents.progress import cancel_on_interrupt
+from app.commands.agents.progress import cancel_on_interrupt, show_test_line
 from app.commands.console import console
 from app.runtime.agents import open_model_client, open_registry, open_roster
 from app.settings.sources import load_settings
@@ -39,6 +39,7 @@ class RepairArguments:
     apply: bool
     as_json: bool
     use_model: bool
+    allow_model: bool
     approve: str
     agents: str
     min_severity: str
@@ -110,6 +111,7 @@ async def _run(
             registry=registry,
             roster=open_roster(registry, given.path if given.path.is_dir() else given.path.parent),
             client=client,
+            allow_model=given.allow_model,
             approvals=approvals,
             mode=options.mode,
         )
@@ -138,6 +140,8 @@ def show_progress(event: RunEvent) -> None:
         RunEventType.PATCH_REJECTED: f"  {refused} {place}: {data.get('reason')}",
         RunEventType.NOTE: f"note: {data.get('text')}",
     }.get(event.type)
+    if event.type is RunEventType.MODEL_TEST:
+        show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
     if text is not None:
         print(safe_line(text.rstrip()), file=sys.stderr, flush=True)
 

@@ -25,7 +25,7 @@ from agents.steps.model_phase import StepsPhase
 from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
 from app.commands.agents.findings_table import print_result
-from app.commands.agents.progress import cancel_on_interrupt, show_steps
+from app.commands.agents.progress import cancel_on_interrupt, show_steps, show_test
 from app.runtime.agents import (
     open_model_client,
     open_registry,
@@ -53,6 +53,7 @@ class RunOptions:
     as_json: bool
     sarif: Path | None
     use_model: bool
+    allow_model: bool
     fail_on: str
     approve: str
     budget_tokens: int | None
@@ -122,10 +123,10 @@ async def _run(options: RunOptions, flags: dict[str, Any]) -> tuple[RunResult, b
         if options.use_model:
             client = await asyncio.to_thread(stack.enter_context, open_model_client(flags))
             session = RecordedSession(client)
-            phase = StepsPhase(session, registry.catalogue)
+            phase = StepsPhase(session, registry.catalogue, allow_model=options.allow_model)
         profile = None
         if phase is not None and session is not None and options.record is not None:
-            profile = await phase.profile()  # measured before, so that it is not recorded
+            profile = await phase.profile(show_test)  # measured before, so that it is not recorded
             session.recording = True
         settings = load_settings(flags)
         encoder = stack.enter_context(closing(embedder(settings)))

@@ -35,7 +35,7 @@ _OF_CALL = frozenset(
     ]
 )
 _BEGINS_CALL = frozenset([RunEventType.APPROVAL_REQUESTED, RunEventType.TOOL_STARTED])
-_TOGETHER = frozenset([RunEventType.FINDING, RunEventType.DECISION])
+_TOGETHER = frozenset([RunEventType.FINDING, RunEventType.DECISION, RunEventType.MODEL_TEST])
 """Events that join the entry of one before of the same type."""
 _HIDDEN = frozenset([RunEventType.BUDGET, RunEventType.TOKEN_DELTA])
 
@@ -176,6 +176,8 @@ def _summary(entry: TraceEntry) -> tuple[str, str, str, str]:
             state = str(data["state"]).replace("_", " ")
             bad = state in ("failed", "denied", "timed out", "exhausted")
             return "state", f"{state} {reason}".strip(), "$error" if bad else "$muted", ""
+        case RunEventType.MODEL_TEST:
+            return "model", str(entry.events[-1].data.get("text", "")), "$muted", ""
         case RunEventType.NOTE | RunEventType.ERROR:
             style = "$error" if entry.kind is RunEventType.ERROR else "$muted"
             return entry.kind.value, str(data.get("text", "")), style, ""

@@ -17,7 +17,9 @@ from agents.roster.roster import Roster
 from agents.runs.result import RunResult
 from agents.runs.run_memory import RunMemory
 from agents.specs.packaged import packaged_agents
+from agents.steps.answer_forms import answer_schema
 from agents.steps.model_phase import StepsPhase
+from agents.workspace.workspace import Workspace
 from engine.clients.engine_client import EngineClient
 from tests.unit.agents.roster_cases.case import task_of
 from tests.unit.agents.roster_cases.cases import CASES
@@ -53,14 +55,6 @@ STEPS: dict[str, Steps] = {
         (("read", {"path": "shop/stats.py"}), ("grep", {"pattern": "mean"})),
         {"file": "shop/stats.py", "line": 2, "cause": "values is empty", "confidence": 0.9},
     ),
-    "reasoning": Steps(
-        (("python", {"code": "3 + 5 - 2"}),),
-        {"steps": [{"expression": "3 + 5 - 2", "result": "6", "reason": "apples"}], "answer": "6"},
-    ),
-    "tool": Steps(
-        (("glob", {"pattern": "*.py"}), ("read", {"path": "main.py"})),
-        {"tool": "read", "text": "a file", "failed": False},
-    ),
     "coder": Steps((("read", {"path": "main.py"}),), {"reason": "nothing to change"}),
     "patch_applier": Steps(
         (("read", {"path": "app/code.py"}), ("grep", {"pattern": "len"})), {"reason": "guarded"}
@@ -72,13 +66,20 @@ STEPS: dict[str, Steps] = {
     ),
     "layout_designer": Steps((("glob", {"pattern": "*.html"}),), {"layouts": []}),
     "component_builder": Steps((("glob", {"pattern": "*.html"}),), {"reason": "a form"}),
-    "prototype_builder": Steps((("glob", {"pattern": "*.html"}),), {"name": "checkout.html"}),
 }  # fmt: skip
 """Agents that require steps with tools."""
+PAGE = "<!doctype html><html lang='en'><title>Pay</title><main><h1>Pay</h1></main></html>"
+TEXTS = {
+    "prototype_builder": [f"```html\n{PAGE}\n```"],
+    "expander": ["The mill stands by the river and has ground corn for two hundred years."] * 9,
+}
+"""Agents that write whole texts."""
 
 
 def script_of(key: str, form: type[Output]) -> list[str]:
-    """The texts of the model's steps."""
+    """The texts that the model writes: its steps, or whole texts."""
+    if key in TEXTS:
+        return list(TEXTS[key])
     if key not in STEPS:
         return []
     steps = STEPS[key]
@@ -87,12 +88,9 @@ def script_of(key: str, form: type[Output]) -> list[str]:
         for tool, arguments in steps.calls
     ]
     members = form(**steps.answer).model_dump(mode="json")
+    asked = answer_schema(form, Workspace.of_texts({}))["properties"]
     answer = json.dumps(
-        {
-            name: value
-            for name, value in members.items()
-            if name not in ("findings", "claims", "frames") and not isinstance(value, dict)
-        },
+        {name: members[name] for name in asked if not isinstance(members[name], dict)},
         separators=(",", ":"),
     )
     return [*texts, f'{{"thought": "done", "action": "final_answer", "input": {answer}}}']

@@ -62,8 +62,8 @@ def reported(*findings):
     return json.dumps({"findings": list(findings)}, separators=(", ", ": "))
 
 
-def report(quote, **more):
-    return {"file": "a.py", "quote": quote, "severity": "high", "message": "Negative index."} | more
+def report(line, **more):
+    return {"file": "a.py", "line": line, "severity": "high", "message": "Negative index."} | more
 
 
 def answer(*lines):
@@ -80,11 +80,12 @@ async def test_a_model_that_can_nothing_is_asked_nothing():
 
 async def test_findings_are_explained_and_added_from_one_shared_prefix():
     text = "An empty list makes the function raise an IndexError for its caller."
-    case = Help([text, reported(report("return values[-1]"), report("return values[7]"))])
+    case = Help([text, reported(report(7), report(3))])
     first, second = await case.review()
     assert first.message == f"values may be empty. {text}"
     assert (second.line, second.source, second.confidence) == (7, "model", 0.3)
-    assert case.notes == ["1 findings of the model quote nothing that is in their file."]
+    assert second.evidence == "return values[-1]"
+    assert case.notes == []
     prompts = [one.prompt_ids for one in case.client.requests]
     shared = len(prompts[0]) - next(
         at for at, (a, b) in enumerate(zip(*prompts, strict=False)) if a != b

@@ -17,7 +17,6 @@ from agents.outputs.answer import Answer
 from agents.outputs.findings import FindingRecord, Findings
 from agents.outputs.verdict import Verdict
 from agents.procedures.procedure import AgentTask
-from agents.steps.findings_answer import add_reported
 from agents.steps.model_phase import StepsPhase, with_votes
 from agents.tools.tool import Taint
 from agents.workspace.workspace import Workspace
@@ -62,7 +61,8 @@ async def test_an_agent_below_its_required_capability_keeps_its_output():
     phase = phase_of(client, profile(upto=Capability.TEXT))
     assert await phase(TASK, output, run) is output
     assert run.notes == [
-        "The model toy was measured as 'text'; tester requires 'react', so only its detectors ran."
+        "The model toy was measured to do labels, text; tester requires react, so only its detectors ran. "
+        "--allow-model lets it try."
     ]
     assert client.requests == []
 
@@ -122,21 +122,12 @@ async def test_the_model_writes_what_the_procedure_could_not():
 async def test_a_text_that_is_no_prose_is_dropped():
     output = Answer(cannot_do="Prose needs a model.")
     run = FakeStepRun(requires=Capability.TEXT)
-    phase = phase_of(ScriptedClient(["1. 1. 2. 2. 3. 3."]), profile(upto=Capability.TEXT))
+    client = ScriptedClient(["1. 1. 2. 2. 3. 3."] * 4)
+    phase = phase_of(client, profile(upto=Capability.TEXT))
     assert await phase(TASK, output, run) is output
     assert run.notes == ["The model's text was no prose and was dropped."]
-
-
-async def test_steps_replace_the_output_of_agents_that_require_them():
-    answer = json.dumps({"cannot_do": "", "text": "Done.", "citations": []}, separators=(",", ":"))
-    script = [
-        '{"thought": "look", "action": "read", "input": {"path": "a.py"}}',
-        f'{{"thought": "ok", "action": "final_answer", "input": {answer}}}',
-    ]
-    run = FakeStepRun(step_tools(FILES), requires=Capability.REACT)
-    after = await phase_of(ScriptedClient(script), profile())(TASK, Answer(text="before"), run)
-    assert after.text == "Done."
-    assert [name for name, _ in run.calls] == ["read"]
+    first, *others = client.requests  # further drafts share the first one's prompt
+    assert {one.prompt_ids for one in others} == {first.prompt_ids}
 
 
 def final_step(**members):
@@ -144,29 +135,44 @@ def final_step(**members):
     return f'{{"thought": "", "action": "final_answer", "input": {given}}}'
 
 
-async def stepped(output, *script, task=TASK):
-    run = FakeStepRun(step_tools(FILES), requires=Capability.REACT)
-    return await phase_of(ScriptedClient(script), profile())(task, output, run), run
+async def stepped(output, *script, task=TASK, given=None, **spec):
+    spec = {"requires": Capability.REACT} | spec
+    run = FakeStepRun(step_tools(FILES), **spec)
+    client = ScriptedClient(script)
+    return await phase_of(client, given or profile())(task, output, run), run, client
+
+
+ANSWER = final_step(citations=[], cannot_do="")
+
+
+async def test_steps_replace_the_output_of_agents_that_require_them():
+    look = '{"thought": "look", "action": "read", "input": {"path": "a.py"}}'
+    after, run, client = await stepped(Answer(text="before"), look, ANSWER, "It is well done.")
+    assert after.text == "It is well done."
+    assert [name for name, _ in run.calls] == ["read"]
+    assert client.requests[2].sampling.grammar is None  # a text is no JSON
+    answered = len(client.requests[1].prompt_ids)
+    assert client.requests[2].prompt_ids[:answered] == client.requests[1].prompt_ids
 
 
 async def test_an_answer_keeps_the_findings_of_the_detectors():
     before = Answer(text="before", findings=[RECORD])
-    after, _ = await stepped(before, final_step(cannot_do="", text="All is well.", citations=[]))
+    after, _, _ = await stepped(before, ANSWER, "All is well.")
     assert (after.text, after.findings) == ("All is well.", [RECORD])
 
 
 async def test_a_model_does_not_decide_a_verdict():
     before = Verdict(score=20, passed=False, reasons=["Tests failed."], findings=[RECORD])
-    after, run = await stepped(before, final_step())
+    after, run, _ = await stepped(before, final_step())
     assert after == before
     assert run.notes == []
 
 
 async def test_what_the_model_is_shown_labels_the_run():
-    _, run = await stepped(Answer(), final_step(cannot_do="", text="x", citations=[]))
+    _, run, _ = await stepped(Answer(), ANSWER, "x")
     assert run.taint == {Taint.UNTRUSTED, Taint.LOCAL}
     secret = replace(TASK, document="key = rk_live_51Zq8Lm3Xv0Pt7Ws2Ka9")
-    _, run = await stepped(Answer(), final_step(cannot_do="", text="x", citations=[]), task=secret)
+    _, run, _ = await stepped(Answer(), ANSWER, "x", task=secret)
     assert Taint.PRIVATE in run.taint
 
 
@@ -175,31 +181,6 @@ async def test_a_spent_budget_leaves_the_procedures_output():
     output = Answer(text="before")
     assert await phase_of(ScriptedClient(), profile())(TASK, output, run) is output
     assert "ended without an answer" in run.notes[0]
-
-
-def test_reported_findings_must_quote_their_file():
-    def report(file, quote):
-        return {"file": file, "quote": quote, "severity": "high", "message": "Injection."}
-
-    answer = {
-        "findings": [
-            report("a.py", "os.system( command)".replace("( ", "(")),
-            report("a.py", "eval(command)"),
-            report("b.py", "os.system(command)"),
-        ]
-    }
-    after, dropped = add_reported(Findings(), answer, FILES)
-    assert dropped == 2
-    (found,) = after.findings
-    assert (found.file, found.line, found.source, found.evidence) == (
-        "a.py",
-        2,
-        "model",
-        "os.system(command)",
-    )
-    assert found.confidence < 0.5
-    again, _ = add_reported(Findings(findings=[RECORD]), answer, FILES)
-    assert again.findings == [RECORD]
 
 
 async def test_a_cluster_asks_its_client(registry, roster):

@@ -10,7 +10,7 @@ from agents.api.errors import BudgetExhausted, Cancelled, ModelFailure, Permissi
 from agents.api.events import RunEventType
 from agents.model.layout import SharedLayout
 from agents.model.session import ModelSession
-from agents.steps.react import ReactLoop, Step, parse_step
+from agents.steps.react import ReactLoop, Step, cut_step, parse_step
 from agents.tools.tool import Taint, ToolOutput
 from agents.workspace.workspace import Workspace
 from tests.fakes.scripted_client import ScriptedClient, accepts
@@ -160,7 +160,7 @@ async def test_without_tool_calls_left_only_the_answer_remains():
 
 
 async def test_a_small_budget_forces_the_answer():
-    run = FakeStepRun(step_tools(FILES), tokens=1400)
+    run = FakeStepRun(step_tools(FILES), tokens=1000)
     _, run, loop = loop_of(final("x"), run=run)
     await answer(loop)
     (started,) = run.events(RunEventType.STEP_STARTED)
@@ -169,7 +169,7 @@ async def test_a_small_budget_forces_the_answer():
 
 
 async def test_a_small_context_forces_the_answer():
-    client = ScriptedClient([final("x")], context_length=1300)
+    client = ScriptedClient([final("x")], context_length=1000)
     client, run, loop = loop_of(client=client)
     await answer(loop)
     (started,) = run.events(RunEventType.STEP_STARTED)
@@ -181,6 +181,47 @@ async def test_a_budget_without_room_for_the_answer_ends_the_run():
     with pytest.raises(BudgetExhausted):
         await answer(loop)
     assert client.requests == []
+
+
+async def test_an_answer_that_takes_all_room_is_closed_by_program():
+    client = ScriptedClient(['{"action": "final_answer", "input": {"text":"one two thr'])
+    client.cut = True
+    client, run, loop = loop_of(client=client)
+    assert await answer(loop) == {"text": "one two…"}
+    assert loop.cut_answer
+    (chosen,) = run.events(RunEventType.ACTION_CHOSEN)
+    assert chosen.data["input"] == {"text": "one two…"}
+
+
+async def test_a_step_that_takes_all_its_room_leaves_only_the_answer():
+    client = ScriptedClient(['{"action": "grep", "input": {"pattern": "no end', final("x")])
+    client.cut = True
+    client, _, loop = loop_of(client=client)
+    assert await answer(loop) == {"text": "x"}
+    assert not accepts(client.requests[1].sampling.grammar, step("status"))
+    assert client.requests[1].prompt_ids == client.requests[0].prompt_ids
+
+
+async def test_an_answer_without_a_beginning_ends_the_run():
+    client = ScriptedClient(['{"act'])
+    client.cut = True
+    run = FakeStepRun(step_tools(FILES), max_turns=1)
+    client, _, loop = loop_of(client=client, run=run)
+    with pytest.raises(BudgetExhausted, match="cut after"):
+        await answer(loop)
+
+
+async def test_the_first_call_may_be_the_end():
+    client, _, loop = loop_of(step("read", path="a.py"), ends_with_tool=True)
+    assert await answer(loop) == {}
+    assert loop.last_output.text.rstrip() == "import os\nprint(1)"
+    assert len(client.requests) == 1
+
+
+async def test_a_model_without_loops_answers_at_once():
+    client, _, loop = loop_of(final("x"), max_turns=1)
+    await answer(loop)
+    assert not accepts(client.requests[0].sampling.grammar, step("status"))
 
 
 async def test_a_long_observation_keeps_head_and_tail():
@@ -243,3 +284,17 @@ def test_a_text_that_is_no_step_is_a_failure():
     for text in ("", "[]", "{}", '{"action": 1}', "nonsense"):
         with pytest.raises(ModelFailure):
             parse_step(text)
+
+
+def test_a_cut_step_keeps_its_thought_and_what_was_answered():
+    schema = {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "maxLength": 40},
+            "n": {"type": "integer", "minimum": 1, "maximum": 9},
+        },
+    }
+    begun = '{"thought": "I know", "action": "final_answer", "input": {"text":"a'
+    assert cut_step(begun, schema) == Step("final_answer", {"text": "a…", "n": 1}, "I know")
+    for text in ("", '{"thought": "I', '{"action": "read", "input": {"path": "a'):
+        assert cut_step(text, schema) is None
