@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
@@ -21,8 +22,10 @@ from agents.api.usage import Usage
 from agents.outputs.patch import Patch
 from agents.plugins.registry import Registry
 from agents.procedures.audit.score import score_of
+from agents.project_tests.plan import find_test_plan
 from agents.repair.apply import apply_changes, undo_unfinished
 from agents.repair.heal import Healer, HealOptions, as_found, baseline_of, fixers
+from agents.repair.judgement import Judgement
 from agents.repair.model_help import ModelHelp
 from agents.repair.permissions import Permissions
 from agents.repair.project_root import Project
@@ -78,6 +81,7 @@ class RepairRun:
         options: RepairOptions,
         cancelled: asyncio.Event | None = None,
         model: StepsPhase | None = None,
+        artifacts: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -90,6 +94,7 @@ class RepairRun:
             options: what the user chose.
             cancelled: set to stop the run.
             model: the model phase, or None to run without a model.
+            artifacts: folder for the output of the tests; None keeps none.
             clock: monotonic seconds.
 
         Raises:
@@ -116,7 +121,9 @@ class RepairRun:
         self._healer: Healer | None = None
         self._diff = ""
         self._applied = False
-        self._baseline_ran = False
+        self._artifacts = artifacts
+        self._not_run = ""
+        self._nothing_to_repair = False
 
     async def execute(self) -> RepairResult:
         """Run to the end. Never raises for what goes wrong; only `asyncio.CancelledError` passes."""
@@ -159,24 +166,33 @@ class RepairRun:
             )
         self._row("audit", "ok", reason=f"{len(self._detectors)} detectors")
         if not healer.wanted(copy.workspace()):
+            self._nothing_to_repair = True
+            self._not_run = "No finding called for a repair, so the tests were not run."
             return
         try:
             await self._permissions.ask(
                 "run_tests",
                 Effect.EXECUTE,
-                target=f"pytest in a copy of {self._project.root}",
-                arguments=f"python -m pytest, over and over, in a copy of {self._project.root}",
+                target=f"the tests in a copy of {self._project.root}",
+                arguments=f"{await self._tests_line()}, over and over, in a copy of {self._project.root}",
                 reason="running a project's tests executes its code",
                 node="tests",
             )
         except PermissionDenied as error:
             self._note(f"Nothing was repaired, because only tests can prove a repair. {error}")
             self._row("tests", "denied", reason=str(error))
+            self._not_run = str(error)
             return
         self._row("tests", "running")
-        baseline = await baseline_of(copy, self._project.root)
+        output = None if self._artifacts is None else self._artifacts / f"tests-{self.id}.log"
+        baseline = await baseline_of(copy, self._project.root, output)
+        if baseline.used:
+            self._note(baseline.used)
+        if baseline.output is not None:
+            self._note(f"The output of the tests is in {baseline.output}.")
         passed, failed = len(baseline.passed), len(baseline.failed)
-        self._row("tests", "ok", reason=f"{passed} pass, {failed} fail before any change")
+        reason = f"{passed} pass, {failed} fail before any change. {baseline.used}"
+        self._row("tests", "ok", reason=reason.strip())
         if not baseline.any:
             self._note(
                 "The project has no tests: only a test written for a finding judges its repair."
@@ -184,6 +200,11 @@ class RepairRun:
         elif failed:
             self._note(f"{failed} of its tests fail before any change; they are not counted.")
         await healer.repair(baseline)
+
+    async def _tests_line(self) -> str:
+        """The command that runs the tests, as far as the files show it."""
+        plan = await asyncio.to_thread(find_test_plan, self._project.root)
+        return plan.commands[0].line if plan.commands else "python -m pytest"
 
     def _heal_options(self) -> HealOptions:
         model = self._model
@@ -299,13 +320,22 @@ class RepairRun:
             result = replace(
                 result,
                 rounds=tuple(healer.rounds),
-                passed=healer.passed and state is RunState.OK,
+                judgement=_stopped(healer.judgement(error or self._not_run), state, error),
+                nothing_to_repair=self._nothing_to_repair,
+                tests=healer.tests,
                 bar=healer.bar,
                 score=score_of(healer.findings),
                 findings=tuple(healer.findings),
             )
         self.log.append(RunEventType.RUN_STATE, state=state.value, error=error)
         return result
+
+
+def _stopped(judgement: Judgement, state: RunState, error: str) -> Judgement:
+    """A run that did not finish passes nothing."""
+    if state is RunState.OK or judgement.passed is not True:
+        return judgement
+    return replace(judgement, passed=None, not_judged=error)
 
 
 def _short_digest(diff: str) -> str:
