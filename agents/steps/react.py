@@ -55,15 +55,6 @@ class StepTools(Protocol):
         """Note that the model reads data with these labels beside the outputs of tools."""
         ...
 
-    async def permit(self, name: str, arguments: Mapping[str, Any], *, reason: str) -> None:
-        """Ask what `call` would ask, without calling.
-
-        Raises:
-            PermissionDenied: the agent may not call it, or an approver denied it.
-            InvalidTask: the arguments do not match the tool's schema.
-        """
-        ...
-
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call one.
 

@@ -33,7 +33,7 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
     if len(passed) == 1 or votes is None:
         best = passed[0]
         if decided:
-            return best, decided, f"It passes {_said(best, decided)}."
+            return best, decided, _said(best, decided)
         if len(usable) > 1 and len(passed) == 1:
             return best, best.outcomes[-1].check, f"It alone of {len(usable)} passes all checks."
         return best, "likelihood", "It is the likeliest; nothing shows whether it is right."
@@ -52,7 +52,7 @@ def _by_votes(passed: Sequence[Candidate], decided: str, votes: Votes) -> Choice
             f"{same} of {len(passed)} candidates agree on all of {votes.inputs} generated inputs{shown}.",
         )
     if decided:
-        return best, decided, f"It passes {_said(best, decided)}, as {len(passed)} candidates do."
+        return best, decided, _said(best, decided)
     if votes.inputs:
         return (
             best,
@@ -70,4 +70,4 @@ def _decided(passed: Sequence[Candidate], decisive: Sequence[str]) -> str:
 
 def _said(best: Candidate, name: str) -> str:
     detail = next((one.detail for one in best.outcomes if one.check == name), "")
-    return detail.rstrip(".") or f"the check {name}"
+    return detail or f"It passes the check {name}."

@@ -39,12 +39,12 @@ _numbers = itertools.count(1)
 class Record(Protocol):
     """Appends an event, as `AgentRun.record` does."""
 
-    def __call__(self, kind: RunEventType, /, **data: Any) -> None:
+    def __call__(self, kind: RunEventType, **data: Any) -> None:
         """Append an event with these members."""
         ...
 
 
-def _no_record(kind: RunEventType, /, **data: Any) -> None:
+def _no_record(kind: RunEventType, **data: Any) -> None:
     """Without a log."""
 
 

@@ -59,7 +59,9 @@ class Changes:
         if not code.strip():
             return Change(problem="There is no code.")
         fence = "`" * max(3, _longest_run(code, "`") + 1)
-        made = propose_edits(f"{fence}python\n{code.rstrip()}\n{fence}\n", self._files, find=self._find)
+        made = propose_edits(
+            f"{fence}python\n{code.rstrip()}\n{fence}\n", self._files, find=self._find
+        )
         if made.refused:
             return Change(problem=made.refused[0])
         if made.edits:
@@ -70,7 +72,9 @@ class Changes:
 
     def _find(self, name: str) -> tuple[str, bytes | None] | None:
         wanted = self._creates
-        return (wanted, None) if wanted and (name == wanted or wanted.endswith(f"/{name}")) else None
+        return (
+            (wanted, None) if wanted and (name == wanted or wanted.endswith(f"/{name}")) else None
+        )
 
 
 def _longest_run(text: str, character: str) -> int:

@@ -156,7 +156,9 @@ class ChangeExamples:
                     return Outcome(self.name, False, outcome.detail, outcome.score)
                 tried += len(found)
         if not tried:
-            return Outcome(self.name, not self.decides, "There are no examples of what changes.", 1.0)
+            return Outcome(
+                self.name, not self.decides, "There are no examples of what changes.", 1.0
+            )
         return Outcome(self.name, True, f"{tried} of {tried} examples hold.", 1.0)
 
     def _examples(self, name: str, edit: FileEdit, tree: ast.Module) -> list[Example]:
@@ -171,7 +173,9 @@ class ChangeExamples:
         old = None if before is None else definition_in(before, name)
         text = _docstring(old)
         if text and text == _docstring(node):  # a docstring that the change rewrites is no witness
-            found += [one for one in examples_in(text, short, parameters) if not _contradicts(one, found)]
+            found += [
+                one for one in examples_in(text, short, parameters) if not _contradicts(one, found)
+            ]
         return found
 
     def _setting(self, edit: FileEdit) -> Setting:

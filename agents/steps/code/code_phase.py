@@ -1,16 +1,17 @@
 """`written_output`: what the model writes where an agent's procedure knows no answer.
 
-    coder            a change that a person describes; once checked it is written to the files, after an approval
+    coder            a change that a person describes, written to the files after an approval
     patch_applier    the fix of a finding that no fixer knows
     debugger         the fix of a failure, as the diff of its diagnosis
     test_generator   a test that passes and fails with a fault in the code
 
-Nothing is kept that was not checked by running it, as far as the project has tests or examples that can be run.
+Each candidate is run, as far as the project has tests or the task has examples.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from agents.api.errors import AgentError, InvalidTask, PermissionDenied
 from agents.api.finding import Finding
@@ -29,6 +30,7 @@ from agents.steps.code.tried_tests import TriedTests
 from agents.steps.code.write_change import ChangeTask, Written, project_of, write_change
 from agents.steps.code.write_test import write_test
 from agents.steps.react import StepRun
+from agents.steps.shared_document import shared_taint
 from agents.width.candidate import Outcome
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -36,6 +38,22 @@ from agents.workspace.workspace import Workspace
 TESTS_COMMAND = "python -m pytest -q"
 TESTS_S = 120.0
 _COPIES = "the project's tests run in a copy of it, once for each candidate"
+
+
+@runtime_checkable
+class AskingTools(Protocol):
+    """The tools of a run that can ask for an approval (`agents.runs.tool_executor`)."""
+
+    async def permit(self, name: str, arguments: Mapping[str, Any], *, reason: str) -> None:
+        """Ask what a call would ask, without calling.
+
+        Raises:
+            PermissionDenied: the agent may not call it, or an approver denied it.
+            InvalidTask: the arguments do not match the tool's schema.
+        """
+        ...
+
+
 Writer = Callable[[AgentTask, Output, StepRun, ModelSession], Awaitable[Output]]
 
 
@@ -48,7 +66,10 @@ async def written_output(
         BudgetExhausted, ModelFailure, InvalidRequest, AgentError: as `agents.width.widen`.
     """
     writer = _WRITERS.get(run.spec.key)
-    return None if writer is None else await writer(task, output, run, session)
+    if writer is None:
+        return None
+    run.tools.add_taint(shared_taint(task.document, task.workspace))
+    return await writer(task, output, run, session)
 
 
 async def _coder(task: AgentTask, output: Output, run: StepRun, session: ModelSession) -> Output:
@@ -143,11 +164,14 @@ def _finding(task: AgentTask) -> Finding | None:
     """The finding that is meant, or the worst of those given."""
     found = given_findings(task.inputs)
     wanted = str(task.inputs.get("finding_id") or "")
-    return next((one for one in found if one.id == wanted), found[0] if found and not wanted else None)
+    return next(
+        (one for one in found if one.id == wanted), found[0] if found and not wanted else None
+    )
 
 
 def _described(finding: Finding) -> str:
-    return f"{finding.file}:{finding.line} {finding.rule}: {finding.message}\nThe code there is: {finding.evidence}"
+    where = f"{finding.file}:{finding.line}"
+    return f"{where} {finding.rule}: {finding.message}\nThe code there is: {finding.evidence}"
 
 
 async def _debugger(task: AgentTask, output: Output, run: StepRun, session: ModelSession) -> Output:
@@ -185,7 +209,9 @@ def _failure(output: Diagnosis, task: AgentTask) -> str:
 def _failing(output: Diagnosis, results: TestResults) -> frozenset[str]:
     """The failing tests that the trace goes through; all failing ones if it goes through none."""
     functions = {one.function for one in output.frames if one.function.startswith("test")}
-    through = {name for name in results.failed if name.rpartition("::")[2].partition("[")[0] in functions}
+    through = {
+        name for name in results.failed if name.rpartition("::")[2].partition("[")[0] in functions
+    }
     return frozenset(through)
 
 
@@ -205,6 +231,8 @@ async def started_tests(workspace: Workspace, run: StepRun) -> TriedTests | None
     """The project's tests after a first run; None if there is no project or they may not run."""
     root = project_of(workspace)
     if root is None:
+        return None
+    if not isinstance(run.tools, AskingTools):
         return None
     try:
         await run.tools.permit("shell", {"command": TESTS_COMMAND}, reason=_COPIES)

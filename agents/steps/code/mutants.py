@@ -14,7 +14,7 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def mutants(source: str, first: int, last: int) -> list[str]:
-    """Texts of a module with one fault each, in the lines `first` to `last`; at most `MAX_MUTANTS`, spread."""
+    """Texts of a module with one fault each, in the lines `first` to `last`; at most `MAX_MUTANTS`."""
     tree = ast.parse(source)
     found: list[str] = []
     places = [

@@ -1,7 +1,8 @@
 """`shown_files`: the files that a change is about, as the model is shown them.
 
-A file is chosen by what the task names: its path, or something that it defines; else by the words that it shares with
-the task. A file that is too long for the room is shown as an outline with the definitions that the task names.
+A file is chosen by what the task names: its path, or something that it defines; else by the words that it
+shares with the task. A file that is too long for the room is shown as an outline with the definitions that
+the task names.
 """
 
 import ast
@@ -16,9 +17,12 @@ from agents.workspace.workspace import Workspace
 MAX_FILES = 3
 _NAME = re.compile(r"[^\W\d]\w{2,}(?:\.[^\W\d]\w+)*")
 _TEST = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
-_WORDS = frozenset(
-    ["the", "and", "for", "not", "with", "from", "that", "this", "function", "class", "method", "file", "add", "return", "returns", "value", "when", "all", "none", "true", "false", "list", "dict", "set", "str", "int", "float", "bool", "test", "tests", "code", "change", "make", "write", "new", "one", "two", "get", "use", "using", "it", "be", "should", "must", "error", "errors", "name", "names"]
-)
+_WORDS = frozenset([
+    "the", "and", "for", "not", "with", "from", "that", "this", "function", "class", "method", "file", "add",
+    "return", "returns", "value", "when", "all", "none", "true", "false", "list", "dict", "set", "str", "int",
+    "float", "bool", "test", "tests", "code", "change", "make", "write", "new", "one", "two", "get", "use",
+    "using", "it", "be", "should", "must", "error", "errors", "name", "names",
+])  # fmt: skip
 """Names that a task also uses as words."""
 
 
@@ -73,9 +77,7 @@ def named_definitions(task: str, file: SourceFile) -> list[str]:
     words = set(_NAME.findall(task))
     parts = {part for word in words for part in word.split(".")} - _WORDS
     return [
-        name
-        for name in definitions_of(file)
-        if name in words or name.rpartition(".")[2] in parts
+        name for name in definitions_of(file) if name in words or name.rpartition(".")[2] in parts
     ]
 
 
@@ -87,9 +89,7 @@ def chosen_files(task: str, workspace: Workspace) -> list[SourceFile]:
     python = [file for file in workspace.of("python") if not is_test_path(file.path)]
     if len(python) == 1:
         return python
-    defining = [
-        (len(names), file) for file in python if (names := named_definitions(task, file))
-    ]
+    defining = [(len(names), file) for file in python if (names := named_definitions(task, file))]
     if defining:
         defining.sort(key=lambda one: -one[0])
         return [file for _, file in defining[:MAX_FILES]]

@@ -35,7 +35,11 @@ class TriedTests:
         return self.before
 
     async def on(
-        self, edits: Sequence[FileEdit], *, more: dict[str, str] | None = None, paths: Sequence[str] = ()
+        self,
+        edits: Sequence[FileEdit],
+        *,
+        more: dict[str, str] | None = None,
+        paths: Sequence[str] = (),
     ) -> TestResults:
         """Run them on a copy.
 
@@ -47,7 +51,9 @@ class TriedTests:
         with scratch_folder("pravaha-tests-") as folder:
             copy = folder / (self._root.name or "project")
             if not _copied(self._root, copy):
-                return TestResults(problem=f"The project is larger than {MAX_COPY_BYTES >> 20} MiB.")
+                return TestResults(
+                    problem=f"The project is larger than {MAX_COPY_BYTES >> 20} MiB."
+                )
             for edit in edits:
                 _write(copy / edit.path, edit.after)
             for path, text in (more or {}).items():
@@ -113,11 +119,15 @@ class TestsPass:
         score = 1 - len({*broken, *left}) / total
         if broken:
             more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
-            return Outcome(self.name, False, f"The test {_short(broken[0])}{more} fails now.", score)
+            return Outcome(
+                self.name, False, f"The test {_short(broken[0])}{more} fails now.", score
+            )
         if left:
             return Outcome(self.name, False, f"The test {_short(left[0])} still fails.", score)
         mended = len(before.failed & after.passed)
-        said = f"{len(after.passed)} tests pass" + (f", {mended} of which failed before" if mended else "")
+        said = f"{len(after.passed)} tests pass" + (
+            f", {mended} of which failed before" if mended else ""
+        )
         if after.failed:
             said += f"; {len(after.failed)} fail as before"
         return Outcome(self.name, True, f"{said}.", 1.0)

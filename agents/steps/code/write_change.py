@@ -11,9 +11,17 @@ from agents.outputs.patch import Patch
 from agents.procedures.execution.plan_task import files_of
 from agents.steps.code.change import Changes
 from agents.steps.code.change_checks import ChangeExamples, Fits, KnownNames
-from agents.steps.code.shown_files import ShownFile, chosen_files, named_definitions, shown_files
+from agents.steps.code.shown_files import (
+    ShownFile,
+    chosen_files,
+    named_definitions,
+    named_files,
+    shown_files,
+)
 from agents.steps.code.tried_tests import TestsPass, TriedTests
 from agents.steps.react import StepRun
+from agents.tools.sensitive import file_taint
+from agents.tools.tool import Taint
 from agents.width import Chosen, CodePrompt, widen
 from agents.width.check import Check
 from agents.width.checks.parses import Parses
@@ -25,7 +33,8 @@ MIN_ANSWER_TOKENS = 512
 MAX_ANSWER_TOKENS = 3_072
 MAX_DIFF_CHARS = 60_000
 _SIGNATURE = re.compile(
-    r"\b(?:parameters?|arguments?|signature|options?|keyword|rename|accepts?|takes?|pass(?:es)?|default)\b", re.I
+    r"\b(?:parameters?|arguments?|signature|options?|keyword|rename|accepts?|takes?|pass(?:es)?|default)\b",
+    re.I,
 )
 """Words of tasks that may change how a function is called."""
 _TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
@@ -88,7 +97,16 @@ async def write_change(
     def count(text: str) -> int:
         return len(client.tokenize(text))
 
-    files = list(task.files) or chosen_files(task.text, task.workspace)
+    creates = _new_path(task.text, task.workspace) if not task.files else ""
+    if task.files:
+        files = list(task.files)
+    elif creates:
+        files = named_files(task.text, task.workspace)
+    else:
+        files = chosen_files(task.text, task.workspace)
+    private = next((one.path for one in files if is_private(one)), "")
+    if private:
+        return Written(Patch(cannot_do=f"{private} holds private data, which no model is shown."))
     context = session.model().context_length
     shown = shown_files(
         task.text,
@@ -97,15 +115,12 @@ async def write_change(
         count=count,
         check=run.check_input,
     )
-    creates = _new_path(task.text, task.workspace) if not task.files else ""
     if not shown and not creates:
         if files:
             return Written(Patch(cannot_do=f"{files[0].path} is too long for the model."))
         creates = "main.py" if not len(task.workspace) else ""
         if not creates:
             return Written(Patch(cannot_do="No file of the project is about this task: name one."))
-    if any(one.text != file.text and one.is_whole for one, file in zip(shown, files, strict=False)):
-        return Written(Patch(cannot_do="A file holds private data that the model may not read."))
     stored = {file.path: file.data for file in files if any(file.path == s.path for s in shown)}
     changes = Changes(stored, creates=creates)
     kept = _kept_signatures(task.text, files)
@@ -145,14 +160,16 @@ def prompt_of(text: str, shown: Sequence[ShownFile], creates: str) -> CodePrompt
     else:
         where = f" or the new file {creates}" if creates else ""
         parts.append(
-            "Write each function, method or class that changes or is new, whole, and nothing that stays as it is"
-            f"{where}. A method stands in its class."
+            f"Write each function, method or class that changes or is new, whole{where}, and nothing "
+            "that stays as it is. A method stands in its class."
         )
     only = creates if not shown else shown[0].path if len(shown) == 1 and not creates else ""
     opening = f"```python\n# {only}\n" if only else "```python\n# "
     if not only:
         parts.append("The first line is a comment with the path of the file.")
-    return CodePrompt.ask("\n\n".join(parts), opening=opening, goal=text.strip().partition("\n")[0][:80])
+    return CodePrompt.ask(
+        "\n\n".join(parts), opening=opening, goal=text.strip().partition("\n")[0][:80]
+    )
 
 
 def _new_path(text: str, workspace: Workspace) -> str:
@@ -179,11 +196,20 @@ def _patch(chosen: Chosen, changes: Changes, task: ChangeTask) -> Patch:
     if not diff or len(diff) > MAX_DIFF_CHARS:
         return Patch(cannot_do="The change is too long to be shown as a diff.")
     count = len(chosen.candidates)
-    written = f"Candidate {chosen.candidate.number + 1} of {count}" if count > 1 else "The first candidate"
+    written = (
+        f"Candidate {chosen.candidate.number + 1} of {count}"
+        if count > 1
+        else "The first candidate"
+    )
     unsure = "" if chosen.verified else " No test or example shows that it does what was asked."
     ran = task.tests.before.command if task.tests is not None else None
     used = f" The tests ran with {ran.name}." if ran is not None else ""
     return Patch(diff=diff, reason=f"{written}: {chosen.reason}{used}{unsure}"[:4_000])
+
+
+def is_private(file: SourceFile) -> bool:
+    """Whether a file holds secrets or personal data."""
+    return Taint.PRIVATE in file_taint(file.text, file.path)
 
 
 def project_of(workspace: Workspace) -> Path | None:

@@ -21,9 +21,11 @@ from agents.steps.code.shown_files import (
     shown_files,
 )
 from agents.steps.code.tried_tests import TriedTests
+from agents.steps.code.write_change import is_private
 from agents.steps.react import StepRun
 from agents.width import CodePrompt, widen
 from agents.width.candidate import Outcome
+from agents.width.check import Check
 from agents.width.checks.parses import Parses
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -66,6 +68,10 @@ async def write_test(
     target = _target(task, finding)
     if target is None:
         return TestFile(cannot_do="No Python function of the project is named in the task.")
+    if is_private(target.file):
+        return TestFile(
+            cannot_do=f"{target.file.path} holds private data, which no model is shown."
+        )
     client = session.client
     shown = shown_files(
         target.name,
@@ -88,7 +94,7 @@ async def write_test(
         opening=opening,
         goal=f"a test of {target.name}",
     )
-    checks = [Parses(), _HasTests(), _Notices(tests, target, path)]
+    checks: list[Check] = [Parses(), _HasTests(), _Notices(tests, target, path)]
     chosen = await widen(
         session, prompt, checks, max_tokens=MAX_TOKENS, record=run.record, meter=run.meter
     )
@@ -112,7 +118,9 @@ def _target(task: AgentTask, finding: Finding | None) -> _Target | None:
         module = None if file is None else module_of(file)
         node = None if module is None else function_at(module, finding.line)
         if file is not None and node is not None:
-            name = next((k for k, one in definitions_of(file).items() if one.lineno == node.lineno), "")
+            name = next(
+                (k for k, one in definitions_of(file).items() if one.lineno == node.lineno), ""
+            )
             return _made(file, name, workspace) if name else None
     files = [file for file in chosen_files(task.text, workspace) if not is_test_path(file.path)]
     for file in files:
@@ -120,7 +128,9 @@ def _target(task: AgentTask, finding: Finding | None) -> _Target | None:
         if names:
             return _made(file, names[0], workspace)
     for file in files:
-        public = [name for name in definitions_of(file) if not name.startswith("_") and "." not in name]
+        public = [
+            name for name in definitions_of(file) if not name.startswith("_") and "." not in name
+        ]
         if public:
             return _made(file, public[0], workspace)
     return None
@@ -140,7 +150,11 @@ def _made(file: SourceFile, name: str, workspace: Workspace) -> _Target | None:
 
 def _path(target: _Target, workspace: Workspace) -> str:
     """A new file beside the project's tests."""
-    folders = [file.path.rpartition("/")[0] for file in workspace if is_test_path(file.path)]
+    folders = [
+        folder
+        for folder, _, name in (file.path.rpartition("/") for file in workspace)
+        if name.startswith("test_") and name.endswith(".py")
+    ]
     folder = min(folders, key=len) if folders else "tests"
     base = f"test_{re.sub(r'[^a-z0-9]+', '_', target.name.lower()).strip('_')}"
     number, name = 2, base
