@@ -39,9 +39,10 @@ class DecisionBatch:
         *,
         shared: tuple[int, ...],
         without_content: tuple[int, ...],
+        model: Hashable,
+        calibration: Calibration,
         images: tuple[PlacedImage, ...] = (),
-        model: Hashable = None,
-        calibration: Calibration | None = None,
+        cache_salt: str | None = None,
     ) -> None:
         """Encode the questions.
 
@@ -52,9 +53,10 @@ class DecisionBatch:
             encode_rest: token ids of text that continues another.
             shared: the prompt of the input, without a question.
             without_content: the same of the input of calibration.
-            images: those of the input, in their places.
             model: identifies the model, for `calibration`.
-            calibration: where the scores without content are kept; None computes those of all questions.
+            calibration: where the scores without content are kept.
+            images: those of the input, in their places.
+            cache_salt: as `Request.cache_salt`.
         """
         self.shared = shared
         self.images = images
@@ -63,7 +65,8 @@ class DecisionBatch:
         self._labels = labels
         self._without_content = without_content
         self._model = model
-        self._calibration = calibration or Calibration()
+        self._calibration = calibration
+        self._cache_salt = cache_salt
         self.tails = [tails(one, labels, encode_rest) for one in questions]
         self._empty: dict[int, Scores | None] = {}
         for at, question in enumerate(questions):
@@ -136,7 +139,9 @@ class DecisionBatch:
         )
         for tail in self.tails[at]:
             for begun in self._begun(at):
-                yield Request((*shared, *tail, *begun), sampling, images=images)
+                yield Request(
+                    (*shared, *tail, *begun), sampling, cache_salt=self._cache_salt, images=images
+                )
 
     def _scores(self, at: int, following: Iterator[Sequence[float]]) -> Scores:
         """The next rows' log-probabilities of a question's options, by order."""
