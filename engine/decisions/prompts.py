@@ -77,15 +77,22 @@ def tails(
         texts = [f"{question.text.strip()}\n{labels.prefix}"]
     else:
         options = question.shown()
-        texts = [_lettered(question, options, labels, order) for order in orders(len(options))]
+        names = labels.names(len(options))
+        ask = [_LETTER_AND_DIGIT] if len(options) > LETTERS else []
+        texts = [
+            "\n".join(
+                [
+                    question.text.strip(),
+                    *lettered([options[at] for at in order], names),
+                    *ask,
+                    labels.prefix,
+                ]
+            )
+            for order in orders(len(options))
+        ]
     return [tuple(encode_rest(text)) for text in texts]
 
 
-def _lettered(
-    question: DecisionQuestion, options: Sequence[str], labels: Labels, order: Sequence[int]
-) -> str:
-    names = labels.names(len(options))
-    lines = [f"{name}) {options[at]}" for name, at in zip(names, order, strict=True)]
-    if len(options) > LETTERS:
-        lines.append(_LETTER_AND_DIGIT)
-    return "\n".join([question.text.strip(), *lines, labels.prefix])
+def lettered(options: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Options behind the labels of these names, one a line."""
+    return [f"{name}) {option}" for name, option in zip(names, options, strict=True)]
