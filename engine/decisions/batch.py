@@ -10,12 +10,12 @@ Cost: a predicate is one row, a question with up to 26 options two, one with 255
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 
-from engine.api.decisions import DecisionAnswer, DecisionQuestion, DecisionRules, Decisions, Outcome
+from engine.api.decisions import DecisionAnswer, DecisionQuestion, DecisionRules, Decisions
 from engine.api.image import PlacedImage
 from engine.api.request import Request, SamplingParams
 from engine.decisions.calibration import Calibration
 from engine.decisions.labels import Labels
-from engine.decisions.probabilities import Scores, label_mass, margin_of, option_probabilities
+from engine.decisions.probabilities import Scores, label_mass, option_probabilities
 from engine.decisions.prompts import is_answered_by_word, tails
 
 _WORD_ROWS = [()]
@@ -158,10 +158,4 @@ class DecisionBatch:
         self, question: DecisionQuestion, scores: Scores, empty: Scores | None
     ) -> DecisionAnswer:
         probabilities = option_probabilities(scores, empty)
-        mass = label_mass(scores)
-        outcome: Outcome = "decided"
-        if mass < self._rules.min_label_mass:
-            outcome = "refused"
-        elif margin_of(probabilities) < self._rules.margin:
-            outcome = "abstained"
-        return DecisionAnswer(question, tuple(probabilities), mass, outcome)
+        return self._rules.read(question, probabilities, label_mass(scores))
