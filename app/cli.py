@@ -11,6 +11,8 @@ from app.commands.acp import acp
 from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
+from app.commands.decide import decide
+from app.commands.decide_questions import DecideCommand
 from app.commands.doctor import doctor
 from app.commands.mcp import mcp_app
 from app.commands.memory import memory_app
@@ -41,7 +43,7 @@ _TAKE_GUARDRAILS = {"run", "chat", "mcp", "web", "acp"}
 _ANSWER_FROM_DOCUMENTS = {"chat", "web"}
 _RUN_AGENTS = {"agents", "pipelines", "acp"}
 _USE_TOOLS = {"agents", "pipelines", "doctor", "mcp", "acp"}
-_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "mcp", "web", "acp"}
+_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "decide", "chat", "doctor", "mcp", "web", "acp"}
 
 
 def _print_version(wanted: bool) -> None:
@@ -195,6 +197,7 @@ def _serve(flags: dict[str, Any]) -> int:
 
 
 cli.command()(run)
+cli.command(cls=DecideCommand)(decide)
 cli.command()(chat)
 cli.command()(web)
 cli.command()(acp)

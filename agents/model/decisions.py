@@ -1,41 +1,26 @@
 """`Decider`: one-token decisions from label probabilities. No text is generated or parsed.
 
-Each decision is asked in two label orders, each one forward pass behind the shared prefix. The log-
-probabilities of the letters are read and averaged over the orders, because small models prefer certain
-letters and positions. Those of the same question with an empty subject and document are subtracted
-(contextual calibration, Zhao et al. 2021, arXiv:2102.09690); they are computed once per question.
+Labels, orders and calibration are the engine's (`engine.decisions`). Only the prompt is the agents'
+own: a question stands in the user's message behind the shared part of all agents, where what helps has been
+measured (`agents.model.question_table`). The scores of an empty subject and document are computed once per
+question.
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from agents.api.budget import BudgetMeter
 from agents.api.errors import ModelFailure
 from agents.api.usage import Usage
 from agents.model.layout import SharedLayout, SharedPrompt
-from agents.model.question import MAX_OPTIONS, Decision, Question
+from agents.model.question import Decision, Question
 from agents.model.session import Generation, ModelSession, usage_of
 from engine.api.request import Request, SamplingParams
+from engine.decisions import labels as decision_labels
+from engine.decisions.calibration import Calibration
+from engine.decisions.labels import LETTERS, Letters, NoLabels
+from engine.decisions.probabilities import Scores, margin_of, option_probabilities, orders
 
-PREFIX = "Answer:"
-"""What an answer begins with, where the tokenizer keeps it apart from the letter."""
 _EMPTY = "N/A"
-Scores = tuple[list[float], list[float]]
-"""Per label order, one value per option."""
-
-
-@dataclass(frozen=True, slots=True)
-class Letters:
-    """How a tokenizer writes the letters at the start of an answer.
-
-    Attributes:
-        prefix: tokens of the answer before the letter.
-        ids: one token per letter, A first.
-    """
-
-    prefix: tuple[int, ...]
-    ids: tuple[int, ...]
 
 
 class Decider:
@@ -45,7 +30,7 @@ class Decider:
         self._session = session
         self._layout = layout
         self._known: tuple[str, Letters] | None = None
-        self._empty_scores: dict[Question, Scores] = {}
+        self._calibration = Calibration()
 
     async def decide(
         self,
@@ -68,15 +53,18 @@ class Decider:
             ModelFailure: the engine refused a request or stopped.
         """
         pairs = list(asked)
-        self._letters()  # another model's scores of the empty prompt are dropped
-        unknown = [q for q in dict.fromkeys(q for q, _ in pairs) if q not in self._empty_scores]
+        model = self._session.identity()
+        known = {q: self._calibration.get(model, q) for q in dict.fromkeys(q for q, _ in pairs)}
+        unknown = [question for question, scores in known.items() if scores is None]
         empty = self._layout.shared(document=_EMPTY)
-        scores, usage = await self._scores(empty, [(q, _EMPTY) for q in unknown], meter)
-        self._empty_scores |= dict(zip(unknown, scores, strict=True))
-        scores, used = await self._scores(shared, pairs, meter)
+        found, usage = await self._scores(empty, [(q, _EMPTY) for q in unknown], meter)
+        for question, scores in zip(unknown, found, strict=True):
+            known[question] = scores
+            self._calibration.put(model, question, scores)
+        found, used = await self._scores(shared, pairs, meter)
         decisions = [
-            combine(question, both, self._empty_scores[question])
-            for (question, _), both in zip(pairs, scores, strict=True)
+            combine(question, both, known[question])
+            for (question, _), both in zip(pairs, found, strict=True)
         ]
         return decisions, usage.plus(used)
 
@@ -118,39 +106,19 @@ class Decider:
         fingerprint = self._session.client.tokenizer_fingerprint()
         if self._known is None or self._known[0] != fingerprint:
             self._known = fingerprint, letters(self._session.client.tokenize)
-            self._empty_scores.clear()
         return self._known[1]
 
 
-def orders(count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The two orders in which options are shown: as given, and reversed."""
-    return tuple(range(count)), tuple(reversed(range(count)))
-
-
-def letter_texts(count: int = MAX_OPTIONS) -> tuple[tuple[str, list[str]], ...]:
-    """The two ways to write an answer: the prefix, and the texts with each letter behind it."""
-    names = [chr(65 + at) for at in range(count)]
-    return (PREFIX, [f"{PREFIX} {name}" for name in names]), ("", names)
-
-
-def letters(tokenize: Callable[[str], list[int]], count: int = MAX_OPTIONS) -> Letters:
-    """The letters behind a prefix that keeps its own tokens, else at the start of the answer.
-
-    Args:
-        tokenize: token ids of the texts of `letter_texts`.
-        count: how many letters.
+def letters(tokenize: Callable[[str], list[int]], count: int = LETTERS) -> Letters:
+    """The letters of a tokenizer, as `engine.decisions.labels.letters`.
 
     Raises:
-        ModelFailure: the tokenizer does not write letters as single, different tokens.
+        ModelFailure: it does not write letters as single, different tokens.
     """
-    for prefix, texts in letter_texts(count):
-        begun = tokenize(prefix) if prefix else []
-        ids = [tokenize(text) for text in texts]
-        if all(len(one) == len(begun) + 1 and one[:-1] == begun for one in ids):
-            last = tuple(one[-1] for one in ids)
-            if len(set(last)) == len(last):
-                return Letters(tuple(begun), last)
-    raise ModelFailure("The model's tokenizer has no single tokens for letters.")
+    try:
+        return decision_labels.letters(tokenize, count)
+    except NoLabels as error:
+        raise ModelFailure(str(error)) from error
 
 
 def option_scores(count: int, forward: Generation, backward: Generation) -> Scores:
@@ -165,21 +133,6 @@ def combine(question: Question, scores: Scores, empty: Scores | None = None) -> 
     """The decision from both orders' scores, less those of the empty input where there are any."""
     shares = option_probabilities(scores, empty)
     probabilities = dict(zip(question.options, shares, strict=True))
-    ranked = sorted(probabilities, key=lambda option: -probabilities[option])
-    margin = probabilities[ranked[0]] - probabilities[ranked[1]]
-    return Decision(question.name, ranked[0], probabilities, abstained=margin < question.margin)
-
-
-def option_probabilities(scores: Scores, empty: Scores | None = None) -> list[float]:
-    """The probability of each option; arguments as of `combine`."""
-    adjusted = _mean(scores)
-    if empty is not None:
-        adjusted = [one - base for one, base in zip(adjusted, _mean(empty), strict=True)]
-    top = max(adjusted)
-    weights = [math.exp(one - top) for one in adjusted]
-    total = sum(weights)
-    return [weight / total for weight in weights]
-
-
-def _mean(scores: Scores) -> list[float]:
-    return [(one + other) / 2 for one, other in zip(*scores, strict=True)]
+    label = max(probabilities, key=probabilities.__getitem__)
+    abstained = margin_of(shares) < question.margin
+    return Decision(question.name, label, probabilities, abstained=abstained)

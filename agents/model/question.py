@@ -1,9 +1,9 @@
 """`Question`: a decision between a few labels, which a model takes with one token."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-MAX_OPTIONS = 26
+from engine.decisions.labels import LETTERS as MAX_OPTIONS
+from engine.decisions.prompts import lettered
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +34,11 @@ class Question:
             subject: what it is about.
             order: permutation of the options' indices; the first one gets the letter A.
         """
-        labels = [chr(65 + at) for at in range(len(order))]
-        text = self.text.replace("{subject}", subject)
-        return labelled(text, self.options, order, labels, "one letter")
-
-
-def labelled(
-    text: str, options: Sequence[str], order: Sequence[int], labels: Sequence[str], answer: str
-) -> str:
-    """A question as the model reads it, each option behind a label.
-
-    Args:
-        text: the question.
-        options: the answers.
-        order: permutation of the options' indices; the first one gets the first label.
-        labels: as many as options.
-        answer: what a label consists of.
-    """
-    lines = [f"{label}) {options[index]}" for label, index in zip(labels, order, strict=True)]
-    return "\n".join([text, *lines, f"Answer with {answer}."])
+        shown = [self.options[index] for index in order]
+        lines = lettered(shown, [chr(65 + at) for at in range(len(shown))])
+        return "\n".join(
+            [self.text.replace("{subject}", subject), *lines, "Answer with one letter."]
+        )
 
 
 @dataclass(frozen=True, slots=True)

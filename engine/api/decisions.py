@@ -1,7 +1,7 @@
 """Decisions: questions with fixed answers about a text, and how likely each answer is."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.api.errors import InvalidRequest
@@ -50,10 +50,20 @@ class DecisionQuestion:
                 f"A question has {MIN_OPTIONS} to {MAX_OPTIONS} options, not {len(self.options)}.",
                 param="questions",
             )
-        if len(set(self.options)) < len(self.options) or not all(map(str.strip, self.options)):
-            raise InvalidRequest(
-                "Two options of a question are the same, or one is empty.", param="questions"
-            )
+        if len(set(self.shown())) < len(self.options):
+            raise InvalidRequest("Two options of a question are the same.", param="questions")
+
+    def rewritten(
+        self, text: Callable[[str], str], option: Callable[[str], str]
+    ) -> "DecisionQuestion":
+        """The question with its text and its options as two functions return them."""
+        described = self.descriptions or (None,) * len(self.options)
+        return replace(
+            self,
+            text=text(self.text),
+            options=tuple(map(option, self.options)),
+            descriptions=tuple(one if one is None else option(one) for one in described),
+        )
 
     def shown(self) -> list[str]:
         """The options as the model reads them."""

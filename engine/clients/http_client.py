@@ -6,7 +6,7 @@ and the tokenizer) and `HttpLookups` (questions about blocks and prefixes).
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
@@ -16,6 +16,13 @@ from urllib.parse import quote
 from engine.api.available_model import AvailableModel
 from engine.api.block_detail import BlockDetail, PrefixTree
 from engine.api.chat import ChatMessage
+from engine.api.decisions import (
+    MARGIN,
+    MIN_LABEL_MASS,
+    DecisionQuestion,
+    DecisionRules,
+    Decisions,
+)
 from engine.api.embeddings import Embeddings
 from engine.api.errors import EngineUnavailable, InvalidRequest, ModelNotFound, PravahaError
 from engine.api.event_ring import EventBatch
@@ -27,6 +34,7 @@ from engine.api.residency import Residency, new_pin_id
 from engine.api.scheduling import Scheduling
 from engine.api.snapshot import BlockMap, EngineSnapshot
 from engine.api.step_view import PlannedStep, StepEntry
+from engine.clients.decision_wire import decision_body, decisions
 from engine.clients.detail_wire import block_detail, prefix_tree, residency
 from engine.clients.http_connection import READ_TIMEOUT_S, ROUND_TRIP_S, SILENCE_S, HttpConnection
 from engine.clients.http_lookups import HttpLookups
@@ -46,6 +54,9 @@ from engine.text.control_tokens import ControlTokens
 from engine.text.reasoning_markers import ReasoningMarkers
 from engine.text.tokenizer import Tokenizer
 from engine.text.tool_messages import TemplateTool
+
+_DECISIONS_S = 3600.0
+"""A long input takes as long as its prefill."""
 
 
 class HttpClient:
@@ -199,6 +210,28 @@ class HttpClient:
         body = {"model": MINILM.name, "input": list(texts), "encoding_format": "base64"}
         work = self._connection.post("/v1/embeddings", body, within_s=READ_TIMEOUT_S)
         return embeddings(self._connection.call(work, wait_s=READ_TIMEOUT_S))
+
+    def decide(
+        self,
+        text: str,
+        questions: Iterable[DecisionQuestion],
+        *,
+        calibrate: bool = False,
+        margin: float = MARGIN,
+        min_label_mass: float = MIN_LABEL_MASS,
+    ) -> Decisions:
+        """See `AsyncPravahaEngine.decide`; one round trip, which lasts as long as the rows.
+
+        Raises:
+            EngineUnavailable: the server has no model or does not answer.
+        """
+        rules, asked = DecisionRules(calibrate, margin, min_label_mass), tuple(questions)
+        model = self.snapshot().model
+        if model is None:
+            raise EngineUnavailable("No model is loaded.")
+        body = decision_body(model.name, text, asked, rules)
+        work = self._connection.post("/v1/decisions", body, within_s=_DECISIONS_S)
+        return decisions(self._connection.call(work, wait_s=_DECISIONS_S), asked, rules)
 
     def snapshot(self) -> EngineSnapshot:
         """See `EngineClient` and `EnginePoller.snapshot`; never waits."""

@@ -10,12 +10,12 @@ Cost: a predicate is one row, a question with up to 26 options two, one with 255
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 
-from engine.api.decisions import DecisionAnswer, DecisionQuestion, DecisionRules, Decisions, Outcome
+from engine.api.decisions import DecisionAnswer, DecisionQuestion, DecisionRules, Decisions
 from engine.api.image import PlacedImage
 from engine.api.request import Request, SamplingParams
 from engine.decisions.calibration import Calibration
 from engine.decisions.labels import Labels
-from engine.decisions.probabilities import Scores, label_mass, margin_of, option_probabilities
+from engine.decisions.probabilities import Scores, label_mass, option_probabilities
 from engine.decisions.prompts import is_answered_by_word, tails
 
 _WORD_ROWS = [()]
@@ -39,9 +39,10 @@ class DecisionBatch:
         *,
         shared: tuple[int, ...],
         without_content: tuple[int, ...],
+        model: Hashable,
+        calibration: Calibration,
         images: tuple[PlacedImage, ...] = (),
-        model: Hashable = None,
-        calibration: Calibration | None = None,
+        cache_salt: str | None = None,
     ) -> None:
         """Encode the questions.
 
@@ -52,9 +53,10 @@ class DecisionBatch:
             encode_rest: token ids of text that continues another.
             shared: the prompt of the input, without a question.
             without_content: the same of the input of calibration.
-            images: those of the input, in their places.
             model: identifies the model, for `calibration`.
-            calibration: where the scores without content are kept; None computes those of all questions.
+            calibration: where the scores without content are kept.
+            images: those of the input, in their places.
+            cache_salt: as `Request.cache_salt`.
         """
         self.shared = shared
         self.images = images
@@ -63,7 +65,8 @@ class DecisionBatch:
         self._labels = labels
         self._without_content = without_content
         self._model = model
-        self._calibration = calibration or Calibration()
+        self._calibration = calibration
+        self._cache_salt = cache_salt
         self.tails = [tails(one, labels, encode_rest) for one in questions]
         self._empty: dict[int, Scores | None] = {}
         for at, question in enumerate(questions):
@@ -136,7 +139,9 @@ class DecisionBatch:
         )
         for tail in self.tails[at]:
             for begun in self._begun(at):
-                yield Request((*shared, *tail, *begun), sampling, images=images)
+                yield Request(
+                    (*shared, *tail, *begun), sampling, cache_salt=self._cache_salt, images=images
+                )
 
     def _scores(self, at: int, following: Iterator[Sequence[float]]) -> Scores:
         """The next rows' log-probabilities of a question's options, by order."""
@@ -153,10 +158,4 @@ class DecisionBatch:
         self, question: DecisionQuestion, scores: Scores, empty: Scores | None
     ) -> DecisionAnswer:
         probabilities = option_probabilities(scores, empty)
-        mass = label_mass(scores)
-        outcome: Outcome = "decided"
-        if mass < self._rules.min_label_mass:
-            outcome = "refused"
-        elif margin_of(probabilities) < self._rules.margin:
-            outcome = "abstained"
-        return DecisionAnswer(question, tuple(probabilities), mass, outcome)
+        return self._rules.read(question, probabilities, label_mass(scores))

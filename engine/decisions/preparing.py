@@ -8,7 +8,7 @@ from engine.api.image import PlacedImage
 from engine.decisions.batch import DecisionBatch
 from engine.decisions.calibration import Calibration
 from engine.decisions.labels import Labels
-from engine.decisions.prompts import WITHOUT_CONTENT, instructed
+from engine.decisions.prompts import WITHOUT_CONTENT, filled, instructed
 from engine.text.tokenizer import Tokenizer
 
 TEMPLATE_VARIABLES = {"enable_thinking": False}
@@ -20,10 +20,12 @@ def prepare(
     questions: Sequence[DecisionQuestion],
     rules: DecisionRules,
     *,
-    shared: tuple[int, ...],
+    shared: Sequence[int],
+    block_size: int,
     model: str,
     calibration: Calibration,
     images: tuple[PlacedImage, ...] = (),
+    cache_salt: str | None = None,
 ) -> DecisionBatch:
     """The rows of a call.
 
@@ -32,9 +34,11 @@ def prepare(
         questions: 1 to `MAX_QUESTIONS`.
         rules: how probabilities are read.
         shared: the input with `INSTRUCTION`, up to the start of the answer.
+        block_size: tokens per KV block of the engine.
         model: its name.
         calibration: scores of an earlier call without content.
         images: those of the input, in their places.
+        cache_salt: as `Request.cache_salt`.
 
     Raises:
         InvalidRequest: there are no questions or too many, or one is not valid Unicode.
@@ -46,28 +50,28 @@ def prepare(
         )
     without_content: tuple[int, ...] = ()
     if rules.calibrate:
-        without_content = input_ids(tokenizer, WITHOUT_CONTENT)
+        empty = input_ids(tokenizer, WITHOUT_CONTENT)
+        without_content = filled(empty, tokenizer.encode_rest, block_size)
     return DecisionBatch(
         questions,
         rules,
         Labels(tokenizer.encode, max(len(one.options) for one in questions)),
         tokenizer.encode_rest,
-        shared=shared,
+        shared=filled(shared, tokenizer.encode_rest, block_size),
         without_content=without_content,
         images=images,
+        cache_salt=cache_salt,
         model=(model, tokenizer.fingerprint),
         calibration=calibration,
     )
 
 
-def input_ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+def input_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """Token ids of a text that questions are asked about, up to where they begin.
 
     Raises:
         InvalidRequest: it is not valid Unicode, or the chat template rejects a plain message.
     """
-    return tuple(
-        tokenizer.encode_chat(
-            [{"role": "user", "content": instructed(text)}], variables=TEMPLATE_VARIABLES
-        )
+    return tokenizer.encode_chat(
+        [{"role": "user", "content": instructed(text)}], variables=TEMPLATE_VARIABLES
     )

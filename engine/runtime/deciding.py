@@ -33,6 +33,7 @@ def decide(
         asked,
         rules,
         shared=input_ids(tokenizer, text),
+        block_size=max(1, engine.snapshot().blocks.block_size),
         model=name,
         calibration=calibration,
     )

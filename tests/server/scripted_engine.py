@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.api.request import FinishReason, Request, RequestOutput, Timings, TokenBatch
 from engine.api.snapshot import BlockCounts, EngineSnapshot, EngineState, ModelInfo
+from engine.decisions.calibration import Calibration
 from tests.server.toy_tokenizer import VOCAB_SIZE, byte_tokenizer
 
 INFO = ModelInfo("toy", "toy", 1, "F32", "f32", 512, VOCAB_SIZE, 4, "scripted", "none", 1)
@@ -87,6 +88,7 @@ class ScriptedEngine:
     def __init__(self, script: Callable[[Request], Any], *, template: str | None = None) -> None:
         self.script = script
         self.config = SimpleNamespace(name="toy")
+        self.calibration = Calibration()
         self.embedder = SimpleNamespace(name="minilm", installed=False)
         self.tokenizer = byte_tokenizer(template=template)
         self.metrics = SimpleNamespace(render=lambda: b"")

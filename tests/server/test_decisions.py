@@ -11,8 +11,9 @@ from tokenizers import normalizers
 
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
-from app.server.wire.decisions_schemas import MAX_OPTIONS, MAX_QUESTIONS
+from engine.api.decisions import MAX_OPTIONS, MAX_QUESTIONS
 from engine.api.request import FinishReason
+from engine.decisions.prompts import INSTRUCTION
 from tests.fakes.image_parser import ImageParser
 from tests.fakes.images import whole_png
 from tests.server.byte_engine import byte_engine, wait_until
@@ -40,11 +41,15 @@ SCORE = {
 SEEING_TEMPLATE = """
 {%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' }}
-    {%- if message.content is string %}{{- message.content }}{%- else %}{{- '<|endoftext|>' }}{%- endif %}
+    {%- if message.content is string %}{{- message.content }}{%- else %}
+        {%- for part in message.content %}
+            {{- part.text if part.type == 'text' else '<|endoftext|>' }}
+        {%- endfor %}
+    {%- endif %}
     {{- '<|im_end|>\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
-"""A template that writes one token for a message with an image."""
+"""A template that writes one token for an image."""
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -172,8 +177,8 @@ def test_the_model_reads_the_input_once_before_the_question(scripted):
     scripted.post(questions=[PREDICATE | {"instructions": parts}])
     text = shown(scripted.engine.requests[-1])
     assert text.count(TEXT.strip()) == 1
-    assert 'Is this so:\n{"late":true}\nA) no\nB) yes\nAnswer with one letter.' in text
-    assert text.endswith("assistant\n")
+    assert text.endswith('assistant\nIs this so:\n{"late":true}\nA) no\nB) yes\n')
+    assert text.index(INSTRUCTION) < text.index("assistant")
 
 
 def test_a_conversation_with_calls_of_tools_is_an_input(scripted):
@@ -193,7 +198,79 @@ def test_a_conversation_with_calls_of_tools_is_an_input(scripted):
     text = shown(scripted.engine.requests[-1])
     places = [text.index(one) for one in ("Be kind.", '[{"id":7}]', "seven", "a.txt", "Done.No.")]
     assert places == sorted(places)
-    assert "user\nIs the following statement" in text
+    assert f"user\n{INSTRUCTION}" in text
+
+
+def weighing(mass, **weights):
+    """As `preferring`, for a model whose labels have a probability of `mass` together."""
+    script = preferring(**weights)
+
+    def less(request):
+        (one,) = script(request)
+        row = tuple(value + math.log(mass) for value in one.token_id_logprobs[0])
+        return [replace(one, token_id_logprobs=(row,))]
+
+    return less
+
+
+def test_a_question_that_the_model_would_answer_otherwise_is_a_refusal():
+    engine = ScriptedEngine(weighing(0.001, yes=3.0))
+    with live(engine) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="-") as api:
+        (refused,) = api.decisions.create(model="toy", input="x", questions=[PREDICATE]).answers
+        (read,) = api.decisions.create(
+            model="toy", input="x", questions=[PREDICATE], extra_body={"min_label_mass": 0.0005}
+        ).answers
+    assert (refused.type, refused.name) == ("refusal", "content")
+    assert refused.label_mass == pytest.approx(0.001)
+    assert (read.type, read.probability) == ("predicate", pytest.approx(0.75))
+
+
+def test_answers_that_are_too_close_are_marked():
+    engine = ScriptedEngine(weighing(0.5, yes=1.1))
+    with live(engine) as server:
+        served = Served(engine, server, None)
+        (close,) = served.post().json()["answers"]
+        (apart,) = served.post(margin=0.01).json()["answers"]
+    assert close["abstained"] and not apart["abstained"]
+    assert close["probability"] == pytest.approx(1.1 / 2.1)
+    assert close["label_mass"] == pytest.approx(0.5)
+
+
+def test_confidence_is_a_share_of_all_tokens():
+    engine = ScriptedEngine(weighing(0.5, delivery=8.0))
+    with live(engine) as server:
+        (answer,) = Served(engine, server, None).post(questions=[CHOICE]).json()["answers"]
+    assert answer["confidence"] == pytest.approx(0.8 * 0.5)
+    assert answer["probabilities"][0]["probability"] == pytest.approx(0.8)
+
+
+def test_calibration_subtracts_what_is_said_about_nothing_and_asks_it_once():
+    def biased(request):
+        about_nothing = "N/A" in shown(request)
+        weights = {"yes": 2.0} if about_nothing else {"yes": 6.0}
+        return preferring(**weights)(request)
+
+    engine = ScriptedEngine(biased)
+    with live(engine) as server:
+        served = Served(engine, server, None)
+        (raw,) = served.post().json()["answers"]
+        (first,) = served.post(calibrate=True).json()["answers"]
+        after = len(engine.requests)
+        answer = served.post(input="Another text.", calibrate=True).json()
+        kept = len(engine.requests) - after
+        (scale,) = served.post(questions=[SCORE], calibrate=True).json()["answers"]
+    assert raw["probability"] == pytest.approx(6 / 7)
+    assert first["probability"] == pytest.approx(3 / 4)  # odds of 6 less odds of 2
+    assert answer["answers"][0]["probability"] == pytest.approx(3 / 4)
+    assert (after, kept) == (2 + 4, 2)
+    assert scale["score"] == pytest.approx(1)
+    assert len(engine.requests) == after + kept + 2  # a scale is not calibrated
+
+
+def test_a_salt_is_that_of_all_rows(scripted):
+    before = len(scripted.engine.requests)
+    scripted.post(cache_salt="mine", calibrate=True)
+    assert {one.cache_salt for one in scripted.engine.requests[before:]} == {"mine"}
 
 
 def test_control_tokens_in_input_and_questions_stay_text(scripted):
@@ -240,7 +317,6 @@ def nested(depth):
         (of_type(type="choice", choices=[{"value": "a"}]), "questions[0].choices"),
         (of_type(type="choice", choices=[{"value": "a"}] * 2), "questions[0].choices"),
         (of_type(type="choice", choices=[{"value": True}] * 2), "questions[0].choices"),
-        (of_type(type="choice", choices=[{"value": ""}, {"value": "a"}]), "questions[0].choices[0].value"),
         (of_type(type="choice", choices=[{"value": 1}, {"value": "a"}]), "questions[0].choices[0].value"),
         (
             of_type(type="choice", choices=[{"value": str(n)} for n in range(MAX_OPTIONS + 1)]),
@@ -275,6 +351,11 @@ def nested(depth):
             "input[0].content[0].image_url",
         ),
         ({"input": "x" * 9000}, "input"),
+        ({"joint": True}, "joint"),
+        ({"margin": 1.5}, "margin"),
+        ({"min_label_mass": -1}, "min_label_mass"),
+        ({"calibrate": "yes"}, "calibrate"),
+        ({"cache_salt": ""}, "cache_salt"),
         (of_type(type="predicate", instructions="x" * 9000), "questions[0]"),
     ],
 )  # fmt: skip
@@ -347,17 +428,17 @@ def test_many_questions_compute_the_input_once():
         again = served.post(input=text, questions=questions).json()
     assert [one["name"] for one in answer["answers"]] == [str(number) for number in range(40)]
     usage = answer["usage"]
-    tails = usage["input_tokens"] - len(text)
-    # Each question is asked twice, and may read the part of a block that the input ends in.
-    assert len(text) < computed <= len(text) + 2 * tails + 80 * BLOCK
-    assert computed < 8 * len(text)
+    shared = -(-(len(text) + len(INSTRUCTION)) // BLOCK) * BLOCK
+    tails = usage["input_tokens"] - shared
+    # Each question is asked twice, and nothing else is computed twice.
+    assert len(text) < computed <= shared + 2 * tails + BLOCK
     assert usage["input_tokens_details"] == {
         "cached_tokens": 0,
         "cache_write_tokens": usage["input_tokens"],
     }
     assert usage["output_tokens"] == 80
     details = again["usage"]["input_tokens_details"]
-    assert len(text) - BLOCK <= details["cached_tokens"] <= len(text) + 40
+    assert len(text) < details["cached_tokens"] < len(text) + len(INSTRUCTION) + 3 * BLOCK
     assert again["answers"] == answer["answers"]
 
 
@@ -418,7 +499,7 @@ def test_a_model_that_sees_images_is_asked_behind_them():
     assert answer.json()["answers"][0]["probability"] == pytest.approx(0.75)
     assert answer.headers["x-pravaha-images"] == "model"
     assert [request.images for request in engine.requests] == [("placed",)] * 2
-    assert "user\nIs the following statement" in shown(engine.requests[0])
+    assert INSTRUCTION in shown(engine.requests[0])
 
 
 def test_a_draining_server_takes_none():

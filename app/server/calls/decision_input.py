@@ -1,15 +1,18 @@
 """What a body of `/v1/decisions` asks: its input as messages, its questions as texts with options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from app.server.calls.responses_input import ChatInput, chat_input, input_items
-from app.server.wire.decisions_schemas import MIN_OPTIONS, DecisionQuestion, DecisionRequest
+from app.server.wire.decisions_schemas import DecisionQuestion, DecisionRequest
 from app.server.wire.errors import ApiError, bad_request
 from app.server.wire.json_size import json_depth
+from engine.api.decisions import MIN_OPTIONS, DecisionRules, predicate
+from engine.api.decisions import DecisionQuestion as Asked
+from engine.decisions.prompts import INSTRUCTION, SEPARATOR, instructed
 
 _ITEMS = (
     "message",
@@ -20,25 +23,50 @@ _ITEMS = (
 )
 _MAX_JSON_DEPTH = 32
 _MAX_JSON_BYTES = 256 * 1024
-_YES, _NO = "yes", "no"
-_STATEMENT = "Is the following statement about the text above true?"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A question as the model is asked it.
+class AskedDecisions:
+    """What a call asks, whatever its body looks like.
 
     Attributes:
-        text: the question.
-        options: its answers; no two are the same text.
+        model: name of the model; None for the primary one.
+        input: the messages that the questions are about, the last one with `INSTRUCTION`.
+        questions: the questions.
+        paths: of each question in the body, for errors.
+        rules: how probabilities are read.
+        cache_salt: as `Request.cache_salt`.
+        input_name: of the input in the body.
     """
 
-    text: str
-    options: tuple[str, ...]
+    model: str | None
+    input: ChatInput
+    questions: tuple[Asked, ...]
+    paths: tuple[str, ...]
+    rules: DecisionRules
+    cache_salt: str | None = None
+    input_name: str = "input"
+
+
+def asked_decisions(body: DecisionRequest) -> AskedDecisions:
+    """What a body of `/v1/decisions` asks.
+
+    Raises:
+        ApiError, InvalidRequest: 400 that names the member.
+    """
+    paths = tuple(f"questions[{index}]" for index in range(len(body.questions)))
+    return AskedDecisions(
+        body.model,
+        decision_messages(body),
+        tuple(asked_question(one, path) for one, path in zip(body.questions, paths, strict=True)),
+        paths,
+        DecisionRules(body.calibrate, body.margin, body.min_label_mass),
+        body.cache_salt,
+    )
 
 
 def decision_messages(body: DecisionRequest) -> ChatInput:
-    """The input as messages; the last one is the user's, and the questions go on from it.
+    """The input as messages; the last one is the user's and ends with `INSTRUCTION`.
 
     Raises:
         ApiError: 400 that names the item.
@@ -53,10 +81,15 @@ def decision_messages(body: DecisionRequest) -> ChatInput:
         raise bad_request("`input` is empty: there is nothing to decide on.", param="input")
     if chat.messages[-1]["role"] != "user":
         chat.add({"role": "user", "content": ""}, None)
+    last = chat.messages[-1]
+    if isinstance(last["content"], str):
+        last["content"] = instructed(last["content"])
+    else:
+        last["content"] = [*last["content"], {"type": "text", "text": SEPARATOR + INSTRUCTION}]
     return chat
 
 
-def asked_question(question: DecisionQuestion, path: str) -> AskedQuestion:
+def asked_question(question: DecisionQuestion, path: str) -> Asked:
     """A question with its options.
 
     Raises:
@@ -72,17 +105,17 @@ def asked_question(question: DecisionQuestion, path: str) -> AskedQuestion:
                 param=f"{path}.{name}",
             )
     if question.type == "predicate":
-        return AskedQuestion(f"{_STATEMENT}\n{text}", (_YES, _NO))
+        return predicate(text, name=question.name)
     if question.type == "choice":
-        values = [one.value for one in question.choices or ()]
+        choices = question.choices or []
+        values = [one.value for one in choices]
         _check_options(values, f"{path}.choices", "choices")
-        names = _choice_names(values)
-        descriptions = [one.description for one in question.choices or ()]
+        names, described = _choice_names(values), [one.description for one in choices]
     else:
-        names = [one.label for one in question.levels or ()]
-        _check_options(names, f"{path}.levels", "levels")
-        descriptions = [one.description for one in question.levels or ()]
-    return AskedQuestion(text, tuple(map(_option, names, descriptions)))
+        levels = question.levels or []
+        names, described = [one.label for one in levels], [one.description for one in levels]
+        _check_options(list(zip(names, described, strict=True)), f"{path}.levels", "levels")
+    return Asked(question.type, text, tuple(names), tuple(described), question.name)
 
 
 def _says_something(message: Mapping[str, Any]) -> bool:
@@ -173,7 +206,7 @@ def _json_text(data: Any, path: str) -> str:
     return text.decode()
 
 
-def _check_options(names: Sequence[str | bool], path: str, what: str) -> None:
+def _check_options(names: Sequence[Hashable], path: str, what: str) -> None:
     if len(names) < MIN_OPTIONS:
         raise bad_request(
             f"`{path}` is not valid: at least {MIN_OPTIONS} {what} are needed.", param=path
@@ -183,12 +216,11 @@ def _check_options(names: Sequence[str | bool], path: str, what: str) -> None:
 
 
 def _choice_names(values: Sequence[str | bool]) -> list[str]:
-    """Choices as the model reads them; texts are quoted beside a boolean of the same spelling."""
+    """Choices as the model reads them.
+
+    Texts are quoted beside a boolean of the same spelling, and where one would show nothing.
+    """
     names = [value if isinstance(value, str) else str(value).lower() for value in values]
-    if len(set(names)) == len(names):
+    if len(set(names)) == len(names) and all(map(str.strip, names)):
         return names
     return [orjson.dumps(value).decode() for value in values]
-
-
-def _option(name: str, description: str | None) -> str:
-    return f"{name}: {description}" if description else name

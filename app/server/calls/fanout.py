@@ -133,6 +133,19 @@ async def fan_out(
                 images=images,
             )
             requests.append(request)
+    async with submitted(engine, requests) as choices:
+        yield choices
+
+
+@asynccontextmanager
+async def submitted(
+    engine: AsyncPravahaEngine, requests: Sequence[Request]
+) -> AsyncIterator[Choices]:
+    """Submit the requests of one call, all or none; those that have not finished are aborted at the end.
+
+    Raises:
+        InvalidRequest, QueueFull, EngineUnavailable: from the engine; no request was submitted.
+    """
     choices = Choices(engine.submit_all(requests))
     try:
         yield choices

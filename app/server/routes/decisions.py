@@ -3,7 +3,9 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.server.calls.deciding import decide, decision_answer
+from app.server.calls.deciding import decide
+from app.server.calls.decision_answers import decision_answer
+from app.server.calls.decision_input import asked_decisions
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
@@ -12,6 +14,7 @@ from app.server.wire.decisions_schemas import DecisionRequest
 from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
 from app.server.wire.json_response import json_response
+from app.server.wire.usage import input_output_usage
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -23,14 +26,16 @@ async def create_decisions(body: DecisionRequest, request: Request) -> Response:
     """Answers in the order of the questions; nothing is generated."""
     context = server_context(request)
     check_extra_fields(request, body)
-    decided = await decide(request, context, body)
+    decided = await decide(request, context, asked_decisions(body))
     return json_response(
         {
             "model": decided.model,
             "answers": [
-                decision_answer(question, shares)
-                for question, shares in zip(body.questions, decided.probabilities, strict=True)
+                decision_answer(question, answer)
+                for question, answer in zip(body.questions, decided.answers, strict=True)
             ],
-            "usage": decided.usage(),
+            "usage": input_output_usage(
+                decided.input_tokens, decided.cached_tokens, decided.output_tokens
+            ),
         }
     )

@@ -8,15 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from app.server.wire.body import Body
+from app.server.wire.body import Body, IsOff, nothing_or
 from app.server.wire.generation_fields import OF_THE_CALLER, WITHOUT_EFFECT
 from app.server.wire.responses_schemas import ItemsOrText, ModelName
+from engine.api.decisions import MARGIN, MAX_OPTIONS, MAX_QUESTIONS, MIN_LABEL_MASS
 
-MAX_QUESTIONS = 400
-MIN_OPTIONS, MAX_OPTIONS = 2, 255
 MAX_PARTS = 256
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Name = Annotated[str, StringConstraints(max_length=4096)]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def _text_or_objects(value: Any) -> Any:
@@ -29,8 +30,6 @@ def _text_or_objects(value: Any) -> Any:
 def _text_or_boolean(value: Any) -> Any:
     if not isinstance(value, (str, bool)):
         raise ValueError("it must be a text or a boolean")
-    if value == "":
-        raise ValueError("it is empty")
     return value
 
 
@@ -55,7 +54,7 @@ class DecisionChoice(Body):
 class DecisionLevel(Body):
     """One of the levels of a question of the type `score`."""
 
-    label: Name
+    label: Label
     """Its name."""
     description: str | None = None
     """What it means."""
@@ -84,6 +83,7 @@ class DecisionRequest(Body):
         "prompt_cache_key": "one server has one cache",
         "prompt_cache_options": WITHOUT_EFFECT["prompt_cache_options"],
     }
+    unsupported: ClassVar[Mapping[str, IsOff]] = {"joint": nothing_or(False)}
 
     model: ModelName
     """Name or alias of the model."""
@@ -91,3 +91,11 @@ class DecisionRequest(Body):
     """What the questions are about: a text, or a list of messages, calls of tools and their outputs."""
     questions: Annotated[list[DecisionQuestion], Field(min_length=1, max_length=MAX_QUESTIONS)]
     """1 to 400 questions, each about the input alone."""
+    calibrate: bool = False
+    """Subtract what the model answers about an input without content; not for scores."""
+    margin: Share = MARGIN
+    """The least difference of the two best probabilities; below it an answer is marked as `abstained`."""
+    min_label_mass: Share = MIN_LABEL_MASS
+    """The least probability that the model answers with a label at all; below it the answer is a refusal."""
+    cache_salt: Annotated[str | None, StringConstraints(min_length=1, max_length=1024)] = None
+    """Rows share KV blocks only with requests of the same salt."""

@@ -1,25 +1,18 @@
 """The tool `decide`: a yes or no, a choice or a score, from the probabilities of one token.
 
-Nothing is generated or parsed: the log-probabilities of the options' letters are read behind the question, in
-two orders of the options, and averaged (`agents.model.decisions`). Those of the question about an empty text
-are not subtracted: hosts ask whether something is in a text, and for an empty one the answer is no. With
-Qwen2.5-Coder 1.5B, 25 of 30 yes-or-no questions were right without it, and 23 with it.
+It is one question of `POST /v1/decisions`. What the model says about an empty
+text is not subtracted: hosts ask whether something is in a text, and for an empty one the answer is no.
 """
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agents.model.decisions import PREFIX, combine, letter_texts, letters, orders
-from agents.model.question import MAX_OPTIONS, Decision, Question
 from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import Arguments, Output, Tool, ToolCall, ToolError
 from app.server.mcp.tools.served_models import ModelName, generating_model
-
-_YES, _NO = "yes", "no"
-_SUBJECT = "{subject}"
-"""What a question of agents stands for; in a question of a host it is just text, and stays."""
+from engine.api.decisions import MIN_LABEL_MASS, NO, YES
+from engine.decisions.labels import LETTERS as MAX_OPTIONS
 
 
 class DecideArguments(Arguments):
@@ -52,7 +45,7 @@ class DecideArguments(Arguments):
         if self.options is not None:
             raise ToolError(f"decide: `options` has no meaning for the kind {self.kind!r}.")
         if self.kind == "yes_no":
-            return _YES, _NO
+            return YES, NO
         if not 1 <= self.high - self.low < MAX_OPTIONS:
             raise ToolError(f"decide: a scale from `low` to `high` has 2 to {MAX_OPTIONS} steps.")
         return tuple(str(step) for step in range(self.low, self.high + 1))
@@ -63,7 +56,13 @@ class Decided(Output):
 
     answer: Annotated[str, Field(description="The likeliest option.")]
     probabilities: Annotated[dict[str, float], Field(description="By option; they sum to 1.")]
-    sure: Annotated[bool, Field(description="Whether it is ahead of the next one by 0.1 or more.")]
+    sure: Annotated[
+        bool,
+        Field(
+            description="Whether it is ahead of the next one by 0.1 or more, and the model would say one of "
+            "the options at all."
+        ),
+    ]
     score: Annotated[
         float | None,
         Field(description="For a score: the mean of the scale under the probabilities."),
@@ -79,71 +78,44 @@ class Decided(Output):
 
 async def decide(call: ToolCall, given: DecideArguments) -> Decided:
     """Decide a question."""
-    answers = given.answers()
-    model = await generating_model(call.api, given.model)
-    question = Question("question", given.question, answers)
-    prefix, ids = await _letters(call.api, model, len(answers))
-    forward, backward = await asyncio.gather(
-        *(
-            _log_probabilities(call.api, model, _content(question, given.text, order), prefix, ids)
-            for order in orders(len(answers))
-        )
-    )
-    return _output(given, combine(question, (forward, backward[::-1])))
+    options = given.answers()
+    body = {
+        "model": await generating_model(call.api, given.model),
+        "input": given.question if given.text is None else given.text,
+        "questions": [_question(given, options)],
+        "min_label_mass": 0,
+    }
+    return _output(options, await _answer(call.api, body))
 
 
-def _output(given: DecideArguments, decision: Decision) -> Decided:
+def _question(given: DecideArguments, options: tuple[str, ...]) -> dict[str, Any]:
+    head = {"instructions": given.question}
+    if given.kind == "yes_no":
+        return {**head, "type": "predicate"}
+    if given.kind == "choice":
+        return {**head, "type": "choice", "choices": [{"value": one} for one in options]}
+    return {**head, "type": "score", "levels": [{"label": one} for one in options]}
+
+
+async def _answer(api: ApiClient, body: dict[str, Any]) -> dict[str, Any]:
+    (answer,) = (await api.post("/v1/decisions", body))["answers"]
+    return dict(answer)
+
+
+def _output(options: tuple[str, ...], answer: dict[str, Any]) -> Decided:
     mean = None
-    if given.kind == "score":
-        mean = sum(int(step) * share for step, share in decision.probabilities.items())
+    if answer["type"] == "predicate":
+        shares = [answer["probability"], 1 - answer["probability"]]
+    else:
+        shares = [one["probability"] for one in answer["probabilities"]]
+    if answer["type"] == "score":
+        mean = int(options[0]) + answer["score"]
     return Decided(
-        answer=decision.label,
-        probabilities=decision.probabilities,
-        sure=not decision.abstained,
+        answer=options[max(range(len(shares)), key=shares.__getitem__)],
+        probabilities=dict(zip(options, shares, strict=True)),
+        sure=not answer["abstained"] and answer["label_mass"] >= MIN_LABEL_MASS,
         score=mean,
     )
-
-
-def _content(question: Question, text: str | None, order: tuple[int, ...]) -> str:
-    about = question.about(_SUBJECT, order)
-    return about if text is None else f"{text}\n\n{about}"
-
-
-async def _letters(api: ApiClient, model: str, count: int) -> tuple[str, list[int]]:
-    """What the answer begins with, and the token of each letter behind it.
-
-    Raises:
-        ModelFailure: letters are no single tokens.
-        ApiRefusal: from the API.
-    """
-    texts = [text for prefix, found in letter_texts(count) for text in (prefix, *found) if text]
-
-    async def tokens(text: str) -> list[int]:
-        body = {"model": model, "prompt": text, "add_special_tokens": False}
-        return list((await api.post("/tokenize", body))["tokens"])
-
-    known = dict(zip(texts, await asyncio.gather(*map(tokens, texts)), strict=True))
-    found = letters(known.__getitem__, count)
-    return PREFIX if found.prefix else "", list(found.ids)
-
-
-async def _log_probabilities(
-    api: ApiClient, model: str, content: str, prefix: str, ids: list[int]
-) -> list[float]:
-    """The log-probabilities of tokens as the first of an answer that begins with `prefix`."""
-    messages = [{"role": "user", "content": content}]
-    if prefix:
-        messages.append({"role": "assistant", "content": prefix})
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": messages,
-        "max_tokens": 1,
-        "temperature": 0,
-        "ignore_eos": True,
-        "logprob_token_ids": ids,
-    }
-    answer = await api.post("/v1/chat/completions", body)
-    return list(answer["choices"][0]["token_id_logprobs"][0])
 
 
 DECIDE = Tool(

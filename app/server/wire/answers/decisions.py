@@ -5,7 +5,24 @@ from typing import Literal
 from app.server.wire.answers.base import Answer
 
 
-class PredicateAnswer(Answer):
+class ReadAnswer(Answer):
+    """What every answer from probabilities has."""
+
+    label_mass: float
+    """How likely the model answers with a label of the question at all."""
+    abstained: bool
+    """Whether the two best answers are closer than `margin`."""
+
+
+class RefusedAnswer(Answer):
+    """The model wanted to say something else than a label of the question."""
+
+    type: Literal["refusal"]
+    name: str | None
+    label_mass: float
+
+
+class PredicateAnswer(ReadAnswer):
     """How likely a statement is true."""
 
     type: Literal["predicate"]
@@ -20,14 +37,14 @@ class ChoiceProbability(Answer):
     probability: float
 
 
-class ChoiceAnswer(Answer):
+class ChoiceAnswer(ReadAnswer):
     """The likeliest choice."""
 
     type: Literal["choice"]
     name: str | None
     choice: str | bool
     confidence: float
-    """Its probability."""
+    """Its probability among all tokens: that in `probabilities`, times `label_mass`."""
     probabilities: list[ChoiceProbability]
     """Of all choices, in their order; they sum to 1."""
 
@@ -41,7 +58,7 @@ class LevelProbability(Answer):
     probability: float
 
 
-class ScoreAnswer(Answer):
+class ScoreAnswer(ReadAnswer):
     """A place on a scale."""
 
     type: Literal["score"]
@@ -49,7 +66,7 @@ class ScoreAnswer(Answer):
     score: float
     """The mean of the levels' values under their probabilities."""
     confidence: float
-    """The probability of the likeliest level."""
+    """The probability of the likeliest level among all tokens."""
     probabilities: list[LevelProbability]
     """Of all levels, in their order; they sum to 1."""
 
@@ -85,5 +102,5 @@ class DecisionsAnswer(Answer):
     """Answers in the order of the questions."""
 
     model: str
-    answers: list[PredicateAnswer | ChoiceAnswer | ScoreAnswer]
+    answers: list[PredicateAnswer | ChoiceAnswer | ScoreAnswer | RefusedAnswer]
     usage: DecisionUsage
