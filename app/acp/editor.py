@@ -94,7 +94,8 @@ class Editor:
             RequestError, ConnectionError: it has none.
         """
         request = ReadTextFileRequest(session_id=session, path=path)
-        return (await self._request("fs_read_text_file", request, ReadTextFileResponse)).content
+        answer = await self._request("fs_read_text_file", request, ReadTextFileResponse)
+        return str(answer.content)
 
     async def write_text_file(self, session: str, path: str, content: str) -> None:
         """Write a file.

@@ -37,7 +37,7 @@ class EditorFiles:
         """See `FileAccess.read`."""
         parts = parts_of(path)
         try:
-            saved: bytes | None = read_beneath(root, path)
+            saved = read_beneath(root, path)
         except InvalidTask:
             if self._editor.reads_files and not _exists(root, parts):
                 text = self._text(root, parts)  # a new file that was never saved

@@ -459,7 +459,7 @@ def _unknown(session_id: str) -> RequestError:
 
 def _set_mode(session: AcpSession, mode: str) -> None:
     try:
-        session.mode = mode  # type: ignore[assignment]
+        session.mode = mode
     except PravahaError as error:
         raise RequestError(INVALID_PARAMS, str(error)) from error
 

@@ -41,7 +41,7 @@ from agents.service.run_request import RunRequest
 from agents.tool_loop.values import LoopEvent, LoopEventType
 from agents.tools.tool import Effect
 from app.acp.agent_updates import RunUpdates
-from app.acp.commands import AgentCall, ChatCall, paths_of, read_command
+from app.acp.commands import ChatCall, paths_of, read_command
 from app.acp.editor import Editor
 from app.acp.editor_files import EditorFiles
 from app.acp.host import Host, OpeningHost
@@ -60,10 +60,12 @@ from app.acp.tool_updates import (
     todo_plan,
 )
 from app.runtime.chat_tools import ChatTools
+from app.slash.agents import AgentCall
 from app.slash.attachments import check_all_fit
 from app.slash.images import read_images
 from app.slash.token_count import count_tokens
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
+from engine.api.image import Image
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
 from engine.conversations.answer import CONTENT_FILTER, REPETITION
@@ -167,6 +169,7 @@ class AcpSession:
         self._refused: Prompt | None = None
         self._title = ""
         self._counter = 0
+        self._model_names: tuple[str, ...] = ()
         self._updates: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]]] = asyncio.Queue()
         self._sender = asyncio.create_task(self._send_updates())
         self._opening_lock = asyncio.Lock()
@@ -208,6 +211,10 @@ class AcpSession:
                 self.notes.append("MCP servers of the editor are not used with --attach.")
             self._host, self._tools, self._conversations = host, tools, conversations
             self._title = conversations.title
+            if host.models is not None:
+                with suppress(PravahaError):
+                    listed = await asyncio.to_thread(host.models.models)
+                    self._model_names = tuple(one.name for one in listed)
             return conversations
 
     async def close(self) -> None:
@@ -239,7 +246,7 @@ class AcpSession:
         """The models to choose from and the chosen one; none before they are known, or if there is one."""
         if self._host is None or self._host.models is None or self._conversations is None:
             return (), None
-        return tuple(self._host.models.names), self._conversations.model.current
+        return self._model_names, self._conversations.model.current
 
     def choose_model(self, name: str) -> None:
         """Answer with this model from the next prompt on.
@@ -396,7 +403,8 @@ class AcpSession:
             length,
             length - conversations.context.used(),
         )
-        text, images = prompt.text, ()
+        text = prompt.text
+        images: tuple[Image, ...] = ()
         if prompt.images and model is not None:
             read = await asyncio.to_thread(
                 read_images,

@@ -4,7 +4,6 @@ from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
-
 _NO_PATH = Path("/dev/null/none")
 
 

@@ -7,6 +7,7 @@ import os
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from acp import connect_to_agent, text_block
 from acp.exceptions import RequestError
@@ -86,8 +87,7 @@ class EditorClient:
 
     async def write_text_file(self, session_id, path, content, **kwargs):
         self.written[path] = content
-        with open(path, "w") as file:
-            file.write(content)
+        await asyncio.to_thread(Path(path).write_text, content)
         return WriteTextFileResponse()
 
     def on_connect(self, conn):

@@ -71,24 +71,12 @@ async def test_a_repair_asks_with_its_diff_before_it_writes(tmp_path, monkeypatc
         log = EventLog("run-repair")
         on_start(SimpleNamespace(id=log.run, log=log))
         permissions = Permissions(self.approvals, log, log.run, options.mode, str(path))
-        await permissions.ask(
-            "run_tests",
-            Effect.EXECUTE,
-            target="pytest",
-            arguments="pytest",
-            reason="it runs code",
-            node="tests",
-        )
+        asked = {"arguments": "pytest", "reason": "it runs code", "node": "tests"}
+        await permissions.ask("run_tests", Effect.EXECUTE, target="pytest", **asked)
         applied = True
         try:
-            await permissions.ask(
-                "apply_repair",
-                Effect.WRITE,
-                target="1 files",
-                arguments=DIFF,
-                reason="it changes files",
-                node="apply",
-            )
+            asked = {"arguments": DIFF, "reason": "it changes files", "node": "apply"}
+            await permissions.ask("apply_repair", Effect.WRITE, target="1 files", **asked)
         except PermissionDenied:
             applied = False
         return SimpleNamespace(fields=lambda: {"state": "ok", "output": {"applied": applied}})
