@@ -17,7 +17,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence as Many
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -104,15 +104,22 @@ class SimulatedExecutor:
 
 
 class IntervalCounters(EngineCounters):
-    """Keeps all inter-token latencies, for exact percentiles."""
+    """Keeps all inter-token latencies, for exact percentiles, and counts recomputed tokens, too.
+
+    Attributes:
+        inter_token_latencies: of each step, as bytes of float64.
+        prefilled: tokens computed in prefills, those of preempted requests again.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.inter_token_latencies: list[bytes] = []
+        self.prefilled = 0
 
     def record_step(self, now: float, step: StepRecord) -> None:
         """Count a step."""
         self.inter_token_latencies.append(step.inter_token_latencies)
+        self.prefilled += step.prefill_tokens
         super().record_step(now, step)
 
 
@@ -130,24 +137,35 @@ class VirtualClock:
 class Simulation:
     """A complete pipeline on a virtual clock."""
 
-    def __init__(self, scheduling: Scheduling, costs: StepCosts, *, seed: int) -> None:
+    def __init__(
+        self,
+        scheduling: Scheduling,
+        costs: StepCosts,
+        *,
+        seed: int,
+        num_blocks: int = BLOCKS,
+        context: int = CONTEXT,
+        max_hold_s: float = 0.0,
+    ) -> None:
         self.clock = VirtualClock()
         self.counters = IntervalCounters()
         self.events = EventBus()
         self.waiting = RequestQueue(10**6)
-        allocator = BlockAllocator(BLOCKS, BLOCK_SIZE)
+        allocator = BlockAllocator(num_blocks, BLOCK_SIZE)
+        self.index = PrefixTrie(allocator)
         self.blocks = BlockManager(
             allocator,
             block_size=BLOCK_SIZE,
             block_bytes=1,
-            prefixes=PrefixCache(PrefixTrie(allocator), b"", block_size=BLOCK_SIZE),
+            prefixes=PrefixCache(self.index, b"", block_size=BLOCK_SIZE),
         )
         self.pipeline = Pipeline(
-            RowTable(max_rows=ROWS, max_model_len=CONTEXT, block_size=BLOCK_SIZE),
+            RowTable(max_rows=ROWS, max_model_len=context, block_size=BLOCK_SIZE),
             self.blocks,
             self.waiting,
             token_budget=BUDGET,
             scheduling=scheduling,
+            max_hold_s=max_hold_s,
             counters=self.counters,
             events=self.events,
             clock=self.clock,
@@ -175,28 +193,47 @@ class Simulation:
                 raise AssertionError(self.pipeline.last_error[0])
         return played
 
-    def _submit(self, number: int, arrival: Arrival, begin: float) -> Sequence:
-        tokens, queued_at = arrival.tokens, begin + arrival.at
-        params = SamplingParams(max_tokens=arrival.answer, ignore_eos=True)
-        allowed = arrival.deadline_ms
+    def submit(
+        self,
+        tokens: NDArray[np.int32],
+        answer: int,
+        *,
+        number: int,
+        queued_at: float | None = None,
+        request: Request | None = None,
+    ) -> Sequence:
+        """Queue a request.
+
+        Args:
+            tokens: [n] int32, its prompt.
+            answer: number of tokens to generate.
+            number: of the request, ascending.
+            queued_at: when it was sent; None for now.
+            request: its other fields.
+        """
+        request = request or Request(())
+        params = SamplingParams(max_tokens=answer, ignore_eos=True)
+        queued_at = self.clock.now if queued_at is None else queued_at
+        allowed = request.deadline_ms
         cached = 0
         if self.blocks.prefixes is not None:
             cached = len(self.blocks.prefixes.match(tokens, b"")) * BLOCK_SIZE
         record = request_record(
             arrival=number,
             queued_at=queued_at,
-            priority=arrival.priority,
+            priority=request.priority,
             deadline=np.inf if allowed is None else queued_at + allowed / 1000,
+            may_be_held=request.may_be_held,
         )
         record["cached_tokens_hint"] = cached
         sequence = Sequence(
-            request=Request((), params, priority=arrival.priority, deadline_ms=allowed),
+            request=replace(request, sampling=params),
             mailbox=Mailbox(num_logprobs=None, queued=queued_at),
             record=record,
             tokens=tokens,
             num_prompt=len(tokens),
             penalty_start=len(tokens),
-            max_total=len(tokens) + arrival.answer,
+            max_total=len(tokens) + answer,
             stop_ids=(),
             cache_salt=b"",
             sampling=SamplingValidator.pack(params, 0),
@@ -205,6 +242,15 @@ class Simulation:
         )
         self.waiting.put(sequence)
         return sequence
+
+    def _submit(self, number: int, arrival: Arrival, begin: float) -> Sequence:
+        return self.submit(
+            arrival.tokens,
+            arrival.answer,
+            number=number,
+            queued_at=begin + arrival.at,
+            request=Request((), priority=arrival.priority, deadline_ms=arrival.deadline_ms),
+        )
 
 
 def work_of(arrivals: Many[Arrival], costs: StepCosts) -> float:

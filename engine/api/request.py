@@ -159,6 +159,11 @@ class Request:
         continued_tokens: the last so many prompt tokens, not all, are the beginning of the answer (vLLM's
             `continue_final_message`). Penalties count them as output, a grammar starts before them, a
             stop string may begin in them, and a character that they leave incomplete is completed.
+        session: names the conversation or run to which the request belongs, or None: what it computes is
+            kept according to when the next request of the session is expected
+            (`engine.memory.sessions`).
+        may_be_held: whether it belongs to a run of an agent, and may wait for a limited time while older runs
+            need the pool (`engine.scheduler.run_gate`). Only with a session.
         images: the images of the prompt in their order, as `place_images` places them; only for a model
             that sees images (`ModelInfo.sees_images`). Forks have those before the fork point.
     """
@@ -171,6 +176,8 @@ class Request:
     deadline_ms: float | None = None
     cache_salt: str | None = field(default=None, repr=False)
     continued_tokens: int = 0
+    session: str | None = None
+    may_be_held: bool = False
     images: tuple[PlacedImage, ...] = ()
 
 

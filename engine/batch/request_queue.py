@@ -84,6 +84,16 @@ class RequestQueue:
             self._take(sequence.queue_index)
             return True
 
+    def hold(self, held: NDArray[np.bool_]) -> None:
+        """Mark requests as held, all others as not. Engine's thread only.
+
+        Args:
+            held: [n] bool, by index, of the requests that waited when it was made; those that came since
+                keep their marks.
+        """
+        with self._lock:
+            self._records["held"][: len(held)] = held
+
     def _add(self, sequence: Sequence) -> None:
         index = len(self._waiting)
         if index == len(self._records):

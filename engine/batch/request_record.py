@@ -22,6 +22,8 @@ REQUEST_DTYPE = np.dtype(
         ("cached_tokens_hint", np.int32),
         ("max_new_tokens", np.int32),
         ("has_first_token", np.bool_),
+        ("may_be_held", np.bool_),
+        ("held", np.bool_),
     ],
     align=True,
 )
@@ -34,6 +36,7 @@ def request_record(
     priority: int = 0,
     service_class: int = 0,
     deadline: float = math.inf,
+    may_be_held: bool = False,
     arrival: int = 0,
 ) -> NDArray[np.void]:
     """The record of a new request, a 0-d array of `REQUEST_DTYPE`; `Sequence` updates the other fields."""
@@ -43,6 +46,7 @@ def request_record(
     record["priority"] = priority
     record["service_class"] = service_class
     record["deadline"] = deadline
+    record["may_be_held"] = may_be_held
     return record
 
 
@@ -64,6 +68,8 @@ class WaitingColumns:
             rows.
         max_new_tokens: [n] int32, tokens that may still be generated.
         has_first_token: [n] bool, whether the first token was sampled; the deadline no longer matters.
+        may_be_held: [n] bool, whether the request belongs to a run that may be held.
+        held: [n] bool, whether it is held now and must not be admitted (`engine.scheduler.run_gate`).
     """
 
     arrival: NDArray[np.int64]
@@ -75,6 +81,8 @@ class WaitingColumns:
     cached_tokens_hint: NDArray[np.int32]
     max_new_tokens: NDArray[np.int32]
     has_first_token: NDArray[np.bool_]
+    may_be_held: NDArray[np.bool_]
+    held: NDArray[np.bool_]
 
     @classmethod
     def of(cls, records: NDArray[np.void]) -> Self:

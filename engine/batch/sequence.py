@@ -198,3 +198,4 @@ class Sequence:
         record["max_new_tokens"] = self.max_total - count
         kept = self.kept
         record["has_first_token"] = kept is not None and kept.timings.first_token is not None
+        record["held"] = False

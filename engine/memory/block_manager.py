@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from engine.api.snapshot import BlockCounts, BlockState, SwapCounts
 from engine.memory.allocator import Allocator
 from engine.memory.pinned_prefixes import PinnedPrefixes
+from engine.memory.sessions import Sessions
 
 if TYPE_CHECKING:
     from engine.batch.rows import RowTable
@@ -26,6 +27,7 @@ class BlockManager:
     Attributes:
         prefixes: the prefix cache; None when prefix caching is off.
         pinned: prefixes that are kept in the pool.
+        sessions: the sessions that come back, for which blocks are kept; None without a prefix cache.
         tier: the swap tier that keeps evicted blocks; None if there is none, or the weights are
             still loading.
     """
@@ -41,6 +43,9 @@ class BlockManager:
         self._allocator = allocator
         self.prefixes = prefixes
         self.pinned = PinnedPrefixes(allocator)
+        self.sessions = (
+            None if prefixes is None else Sessions(allocator, prefixes, block_size=block_size)
+        )
         self.tier: SwapTier | None = None
         self.block_size = block_size
         self.block_bytes = block_bytes
@@ -67,8 +72,11 @@ class BlockManager:
         Returns:
             [count] int32, in the order in which they should be filled.
         """
-        if self.tier is not None and count > self._allocator.stats().free:
-            self.tier.save_victims(count)
+        if count > self._allocator.stats().free:
+            if self.sessions is not None:
+                self.sessions.order_evictions()
+            if self.tier is not None:
+                self.tier.save_victims(count)
         return self._allocator.allocate(count)
 
     def retain(self, blocks: NDArray[np.int32]) -> None:
@@ -92,6 +100,12 @@ class BlockManager:
         """
         if blocks.size:
             self._allocator.release(np.ascontiguousarray(blocks[::-1]))
+
+    def resident(self, tokens: NDArray[np.int32], cache_salt: bytes) -> NDArray[np.int32]:
+        """[B] int32, the leading blocks of `tokens` that are in the pool; references are not incremented."""
+        if self.prefixes is None:
+            return np.zeros(0, np.int32)
+        return self.prefixes.match(tokens, cache_salt)
 
     def lookup_prefix(self, tokens: NDArray[np.int32], cache_salt: bytes) -> tuple[int, int]:
         """Number of leading blocks of `tokens` in the pool, and of those that follow in the swap tier.

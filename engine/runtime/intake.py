@@ -94,6 +94,7 @@ def make_sequence(
             priority=request.priority,
             service_class=_service_class(request),
             deadline=deadline,
+            may_be_held=request.session is not None and request.may_be_held,
         ),
         tokens=prompt,
         num_prompt=len(prompt),

@@ -187,6 +187,8 @@ class Admission:
         sequence.donor = None
         sequence.missing_blocks = 0
         self._running.add(row)
+        if self._blocks.sessions is not None:
+            self._blocks.sessions.started(sequence)
         return row
 
     def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:

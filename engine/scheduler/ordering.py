@@ -97,16 +97,18 @@ class Ranking:
             lowest_served: rank of the lowest class that may be admitted; None admits all.
 
         Returns:
-            None if no request of these classes waits.
+            None if no request of these classes waits that is not held.
         """
         columns = waiting.columns()
-        if not len(columns):
+        free = np.flatnonzero(~columns.held)
+        if not len(free):
             return None
+        columns = columns.take(free) if len(free) < len(columns) else columns
         if lowest_served is None:
             oldest = self._ageing.oldest_if_due(columns, now)
             self._by_age = oldest is not None
             if oldest is not None:
-                return oldest
+                return int(free[oldest])
         self._by_age = False
         highest = columns.service_class.min()
         if lowest_served is not None and highest > lowest_served:
@@ -114,12 +116,13 @@ class Ranking:
         chosen = np.flatnonzero(columns.service_class == highest)
         if len(chosen) < len(columns):
             columns = columns.take(chosen)
+            free = free[chosen]
         keys = self.prioritiser.keys(columns, now)
         ties = np.flatnonzero(keys == keys.min())
         if len(ties) == 1:
-            return int(chosen[ties[0]])
+            return int(free[ties[0]])
         cached, arrival = columns.cached_tokens_hint[ties], columns.arrival[ties]
-        return int(chosen[ties[np.lexsort((arrival, -cached))[0]]])
+        return int(free[ties[np.lexsort((arrival, -cached))[0]]])
 
     def pick_shortest(
         self, waiting: RequestQueue, *, lowest_served: int | None = None
@@ -127,9 +130,14 @@ class Ranking:
         """As `pick`, but the sequence of the highest class with the fewest pending tokens."""
         columns = waiting.columns()
         self._by_age = False
-        if not len(columns):
+        if columns.held.all():
             return None
-        order = columns.arrival, columns.num_pending_tokens, columns.service_class
+        order = (
+            columns.arrival,
+            columns.num_pending_tokens,
+            columns.service_class,
+            columns.held,
+        )
         index = int(np.lexsort(order)[0])
         if lowest_served is not None and columns.service_class[index] > lowest_served:
             return None

@@ -40,6 +40,7 @@ from engine.scheduler.policies import make_prioritiser
 from engine.scheduler.preemption import Preemption
 from engine.scheduler.prefill_share import SHORT_SHARE, share_prefill
 from engine.scheduler.row_blocks import RowBlocks
+from engine.scheduler.run_gate import RunGate
 from engine.scheduler.running_rows import RunningRows
 from engine.scheduler.schedule import Schedule
 from engine.scheduler.service_class_gate import ServiceClassGate
@@ -68,6 +69,7 @@ class Scheduler:
         token_budget: int,
         scheduling: Scheduling | None = None,
         speculation: bool = False,
+        max_hold_s: float = 0.0,
     ) -> None:
         self._table = table
         self._blocks = blocks
@@ -83,6 +85,11 @@ class Scheduler:
         self._row_blocks = RowBlocks(table, blocks)
         self._preemption = Preemption(table, blocks, self.work)
         self._gate = ServiceClassGate(table, self._running, waiting)
+        self.run_gate = RunGate(
+            table, blocks, waiting, self._running, self.work, max_hold_s=max_hold_s
+        )
+        if blocks.sessions is not None:
+            blocks.sessions.recompute_seconds = self._recompute_seconds
         self.admission = Admission(table, blocks, waiting, self._running, self._ranking)
         self._plans = PlanBuilder(table)
         self._ones = np.ones(table.max_rows, np.int32)
@@ -124,9 +131,12 @@ class Scheduler:
         Args:
             now: instant of the engine's clock, monotonic seconds.
         """
+        if self._blocks.sessions is not None:
+            self._blocks.sessions.tick(now)
         schedule = self._continue_steady()
         if schedule is not None:
             return schedule
+        self.run_gate.update(now)
         if not self._ranking.static:
             self._running.invalidate_order()
         return self._form_step(now, self._gate.lowest_served())
@@ -174,6 +184,8 @@ class Scheduler:
                 self._steady = Schedule(plan, steady=SteadyDecode(self._table, plan))
             return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
         if self.has_work and not preempted and not unplaceable:
+            if self.run_gate.wake_at is not None:
+                return Schedule(None)
             if self._blocks.pinned.drop_oldest():
                 return self._form_step(now, lowest_served)
             raise AssertionError("requests are running or waiting, but none could be scheduled")
@@ -186,11 +198,22 @@ class Scheduler:
         """
         swap = self._preemption.choose_swap_or_recompute(row)
         sequence = self.release(row)
+        if self._blocks.sessions is not None:
+            self._blocks.sessions.stopped(sequence)
         sequence.swap_on_eviction = swap
         sequence.move_to(SequenceState.PREEMPTED)
         sequence.preemptions += 1
         self._waiting.requeue(sequence)
         return sequence
+
+    def finish(self, row: int, now: float) -> None:
+        """Release the row of a request that has finished; its session waits from now on."""
+        sequence = self.release(row)
+        if self._blocks.sessions is not None:
+            self._blocks.sessions.stopped(sequence, finished_at=now)
+
+    def _recompute_seconds(self, tokens: int, cached: int) -> float | None:
+        return self.work.prefill_seconds(tokens, cached=cached)
 
     def release(self, row: int) -> Sequence:
         """Remove a request from its row and release its blocks.

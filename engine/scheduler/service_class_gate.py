@@ -30,7 +30,8 @@ class ServiceClassGate:
     def lowest_served(self) -> int | None:
         """Rank of the lowest class that the next step serves; None: it serves all."""
         table, rows = self._table, self._running.rows
-        running, waiting = table.service_class[rows], self._waiting.columns().service_class
+        columns = self._waiting.columns()
+        running, waiting = table.service_class[rows], columns.service_class[~columns.held]
         lowest = max(running.max(initial=0), waiting.max(initial=0))
         if lowest == 0:
             return None

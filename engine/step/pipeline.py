@@ -67,6 +67,7 @@ class Pipeline:
         token_budget: int,
         scheduling: Scheduling | None = None,
         speculation: bool = False,
+        max_hold_s: float = 0.0,
         counters: EngineCounters,
         events: EventBus,
         clock: Callable[[], float],
@@ -80,6 +81,7 @@ class Pipeline:
             token_budget=token_budget,
             scheduling=scheduling,
             speculation=speculation,
+            max_hold_s=max_hold_s,
         )
         self._applier = StepApplier(
             table,
@@ -205,8 +207,9 @@ class Pipeline:
         """
         if sequence.finished:
             return
+        now = self._clock()
         if sequence.row != NO_ROW:
-            self.scheduler.release(sequence.row)
+            self.scheduler.finish(sequence.row, now)
         else:
             self._waiting.remove(sequence)
         sequence.move_to(SequenceState.FINISHED)
@@ -214,7 +217,6 @@ class Pipeline:
         mailbox, reason = sequence.mailbox, finish.reason
         if sequence.detokenizer is not None and reason is not FinishReason.ERROR:
             mailbox.text.append(sequence.detokenizer.flush())
-        now = self._clock()
         kept = mailbox.kept
         generates = sequence.max_total > sequence.num_prompt
         if generates and reason in (FinishReason.STOP, FinishReason.LENGTH):

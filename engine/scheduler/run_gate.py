@@ -1,0 +1,245 @@
+"""`RunGate`: holds requests of runs that the pool cannot hold to their end beside older ones.
+
+When parallel runs of agents need more KV than the pool has, serving all in turn evicts each before it comes
+back, and every turn computes its whole conversation again. So the gate admits *runs*, not requests: in the
+order of their age, each run that is running, waiting or expected back reserves what it has and what it is
+expected to grow by; runs that do not fit are held until others end or stay away. What a held run has
+computed stays cached while there is room, and is evicted first.
+
+Only requests with `may_be_held` are held (a person who chats never waits here), only if their session has
+a name, and none that has begun to answer. Bounds:
+
+1. A request is held for at most `max_hold_s`. Then its run becomes the oldest one, so that from
+   then on others are held instead.
+2. While nothing runs, a request is held no longer than it takes to compute again what it would evict from
+   runs that are expected back: longer waiting could not pay (the rule of ski rental).
+3. The oldest run is never held, so something can always run.
+
+With a swap tier that copies blocks in much faster than they are computed nothing is held: what is evicted comes
+back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions, with a
+lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch.request_queue import RequestQueue
+from engine.batch.rows import RowTable
+from engine.batch.sequence import Sequence
+from engine.memory.block_manager import BlockManager
+from engine.memory.sessions import Session, Sessions
+from engine.scheduler.running_rows import RunningRows
+from engine.scheduler.work_predictor import WorkPredictor
+
+EVALUATE_S = 0.05
+"""Seconds between evaluations while the same requests wait and run."""
+import os
+PROMOTION_INTERVAL = float(os.environ.get("PI","16"))
+IDLE = float(os.environ.get("IDLE","1"))
+SWAP_ADVANTAGE = 0.25
+"""Share of the time to compute blocks that swapping them in may take for nothing to be held."""
+
+_NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A session that wants memory.
+
+    Attributes:
+        session: the session.
+        waiting: its waiting requests that may be held.
+        blocks: that its longest request, or its last state, needs.
+        resident: [B] int32, those of them that are in the pool.
+    """
+
+    session: Session
+    waiting: list[Sequence]
+    blocks: int
+    resident: NDArray[np.int32]
+
+
+class RunGate:
+    """Decides which waiting requests are held. Owned by the scheduler.
+
+    Attributes:
+        max_hold_s: longest time for which a request is held; 0 holds none.
+        wake_at: while nothing runs and all waiting requests are held, when the first one may be let in;
+            else None.
+        num_held: requests that are held now.
+    """
+
+    def __init__(
+        self,
+        table: RowTable,
+        blocks: BlockManager,
+        waiting: RequestQueue,
+        running: RunningRows,
+        work: WorkPredictor,
+        *,
+        max_hold_s: float,
+    ) -> None:
+        """Hold nothing yet."""
+        self.max_hold_s = max_hold_s
+        self.wake_at: float | None = None
+        self.num_held = 0
+        self._table = table
+        self._blocks = blocks
+        self._waiting = waiting
+        self._running = running
+        self._work = work
+        self._evaluated_at = -math.inf
+        self._evaluated_for = (0, 0)
+        self._idle_since: float | None = None
+        self._promote_at = -math.inf  # the next run is not promoted before
+        self._promoted = 0  # runs whose request was held for `max_hold_s`
+
+    def update(self, now: float) -> None:
+        """Mark the waiting requests that are held from now on."""
+        self.wake_at = None
+        if len(self._running):
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = now
+        columns = self._waiting.columns()
+        if not columns.may_be_held.any():
+            self.num_held = 0
+            return
+        sessions = self._blocks.sessions
+        if sessions is None or not self.max_hold_s or self._swaps_fast():
+            self.num_held = 0
+            self._waiting.hold(np.zeros(len(columns), np.bool_))
+            return
+        state = (len(columns), len(self._running))
+        recent = now < self._evaluated_at + EVALUATE_S
+        if len(self._running) and state == self._evaluated_for and recent:
+            return
+        self._evaluated_for, self._evaluated_at = state, now
+        self._evaluate(sessions, now)
+
+    def _swaps_fast(self) -> bool:
+        """Whether evicted blocks come back from the swap tier in a fraction of the time to compute them."""
+        tier = self._blocks.tier
+        if tier is None:
+            return False
+        blocks = max(1, self._blocks.num_blocks // 16)
+        swapping = tier.swap_in_seconds(blocks)
+        computing = self._work.prefill_seconds(blocks * self._table.block_size, cached=0)
+        return swapping is None or computing is None or swapping < SWAP_ADVANTAGE * computing
+
+    def _evaluate(self, sessions: Sessions, now: float) -> None:
+        runs = self._find_runs(sessions, now)
+        runs.sort(key=lambda run: run.session.since)
+        room = self._blocks.num_blocks - self._used_by_others(sessions)
+        held, free = self._hold(sessions, runs, room)
+        if not len(self._running) and len(held) == len(self._waiting):
+            self._wait_idle(sessions, runs, held, free, now)
+        queue = np.zeros(len(self._waiting), np.bool_)
+        queue[[one.queue_index for one in held]] = True
+        self._waiting.hold(queue)
+        self.num_held = len(held)
+
+    def _find_runs(self, sessions: Sessions, now: float) -> list[_Run]:
+        """The sessions that run, wait or are expected back."""
+        found: dict[str, _Run] = {}
+        for sequence in self._waiting:
+            session = sessions.arrived(sequence)
+            if session is None:
+                continue
+            may_be_held = sequence.request.may_be_held and not sequence.preemptions
+            if may_be_held and now >= max(sequence.queued_at + self.max_hold_s, self._promote_at):
+                self._promote(session, len(sequence.tokens), now)
+            run = found.get(session.name)
+            if run is None:
+                run = found[session.name] = _Run(session, [], 0, _NO_BLOCKS)
+            blocks = self._blocks.blocks_for(len(sequence.tokens))
+            if blocks > run.blocks:
+                run.blocks = blocks
+                run.resident = self._blocks.resident(sequence.tokens, sequence.cache_salt)
+            if may_be_held:
+                run.waiting.append(sequence)
+        for row in self._running.rows.tolist():
+            session = sessions.find(self._table.sequence(row).request.session or "")
+            if session is None:
+                continue
+            run = found.setdefault(session.name, _Run(session, [], 0, _NO_BLOCKS))
+            blocks = self._blocks.blocks_for(int(self._table.num_tokens[row]))
+            if blocks > run.blocks:
+                run.blocks = blocks
+                run.resident = self._table.block_tables[row, : self._table.num_blocks[row]]
+        for session in sessions:
+            if session.name in found or session.running or not session.turns:
+                continue
+            if session.ended or sessions.is_gone(session, now):
+                continue
+            blocks = self._blocks.blocks_for(len(session.tokens))
+            found[session.name] = _Run(session, [], blocks, sessions.blocks(session))
+        return list(found.values())
+
+    def _promote(self, session: Session, tokens: int, now: float) -> None:
+        """Make a run one of the oldest, if it is held, behind those for which this was done before."""
+        if not session.held or session.since < 0:
+            return
+        self._promoted += 1
+        session.since = self._promoted - 1e9  # before every instant
+        computing = self._work.prefill_seconds(tokens, cached=0) or 0.0
+        self._promote_at = now + PROMOTION_INTERVAL * computing
+
+    def _used_by_others(self, sessions: Sessions) -> int:
+        """Blocks of running requests that belong to no session."""
+        rows = self._running.rows
+        others = [
+            row
+            for row in rows.tolist()
+            if sessions.find(self._table.sequence(row).request.session or "") is None
+        ]
+        return int(self._table.num_blocks[others].sum()) if others else 0
+
+    def _hold(
+        self, sessions: Sessions, runs: list[_Run], room: int
+    ) -> tuple[list[Sequence], int]:
+        """The requests to hold, and the blocks that the other runs leave free now.
+
+        A block that several runs share is counted once. Runs that do not wait keep what they have, but
+        reserve room for their growth only if they are older.
+        """
+        claimed = np.zeros(self._blocks.num_blocks, np.bool_)
+        reserved = used = 0
+        held: list[Sequence] = []
+        for run in runs:
+            own = run.blocks - int(np.count_nonzero(claimed[run.resident]))
+            growth = -(-int(sessions.growth_of(run.session)) // self._table.block_size)
+            fits = not reserved or reserved + own + growth <= room
+            run.session.held = not fits
+            if run.session.held:
+                held += run.waiting
+                continue
+            reserved += own + growth
+            used += own
+            claimed[run.resident] = True
+        return held, room - used
+
+    def _wait_idle(
+        self, sessions: Sessions, runs: list[_Run], held: list[Sequence], free: int, now: float
+    ) -> None:
+        """Let the oldest held run in if waiting longer could not pay; else set `wake_at`."""
+        waiting = [run for run in runs if run.session.held and run.waiting]
+        needed, _, run = min(
+            (one.blocks - len(one.resident) - free, number, one)
+            for number, one in enumerate(waiting)
+        )
+        lost = 0.0
+        if needed > 0:
+            lost = self._work.prefill_seconds(needed * self._table.block_size, cached=0) or 0.0
+        since = now if self._idle_since is None else self._idle_since
+        until = since + IDLE * lost
+        if until <= now:
+            run.session.held = False
+            for sequence in run.waiting:
+                held.remove(sequence)
+            return
+        expired = min(one.queued_at for one in held) + self.max_hold_s
+        self.wake_at = min(until, expired)
