@@ -60,8 +60,13 @@ def write(service, number, *, passed, detail, same_as=None):
         detail="",
     )
     tell(
-        service, RunEventType.CANDIDATE_CHECKED, candidate=number, check="examples", passed=passed, detail=detail
-    )  # fmt: skip
+        service,
+        RunEventType.CANDIDATE_CHECKED,
+        candidate=number,
+        check="examples",
+        passed=passed,
+        detail=detail,
+    )
 
 
 def finish(service, chosen=2):
