@@ -16,6 +16,7 @@ from agents.edits.file_edit import FileEdit
 from agents.edits.passages import (
     Passage,
     has_search_blocks,
+    is_applied,
     is_diff,
     place_passages,
     read_hunks,
@@ -146,7 +147,10 @@ class _Proposing:
         staged: dict[str, bytes] = {}
         for path, own in by_path.items():
             source = self._source(path)
-            staged[path] = source.spliced(place_passages(path, source, own))
+            if is_applied(source, own):
+                self._same.append(path)
+            else:
+                staged[path] = source.spliced(place_passages(path, source, own))
         self._after |= staged
 
     def _take_code(self, path: str, fence: Fence) -> None:

@@ -138,15 +138,28 @@ def place_passages(path: str, source: SourceLines, passages: Sequence[Passage]) 
     return [one for one in splices if one.lines or one.start != one.end]
 
 
+def is_applied(source: SourceLines, passages: Sequence[Passage]) -> bool:
+    """Whether a file has the new lines of all passages already, and none of their old ones."""
+    return all(
+        one.new
+        and len(_places(source.lines, one.new)) == 1
+        and (not one.old or not _places(source.lines, one.old))
+        for one in passages
+    )
+
+
+def _places(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    own = list(wanted)
+    return [at for at in range(len(lines) - len(own) + 1) if list(lines[at : at + len(own)]) == own]
+
+
 def _place(path: str, lines: Sequence[str], passage: Passage) -> int:
     old = list(passage.old)
     if not old:
         if not lines:
             return 0
         raise InvalidTask(f"The answer adds lines to {path} without saying where.")
-    places = [
-        at for at in range(len(lines) - len(old) + 1) if list(lines[at : at + len(old)]) == old
-    ]
+    places = _places(lines, old)
     if len(places) > 1 and passage.line - 1 in places:
         return passage.line - 1
     if len(places) == 1:

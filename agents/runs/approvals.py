@@ -35,6 +35,7 @@ class ApprovalRequest:
         folder: the working folder.
         reason: why approval is needed, such as taint; may be empty.
         conversation: what "always" is limited to.
+        diff: what the call would change in files, as a unified diff; empty if that is not known.
         expires_at: Unix seconds at which it is denied.
     """
 
@@ -49,6 +50,7 @@ class ApprovalRequest:
     reason: str = ""
     conversation: str = ""
     expires_at: float = 0.0
+    diff: str = ""
 
     @property
     def pattern(self) -> str:

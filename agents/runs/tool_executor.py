@@ -32,6 +32,8 @@ _SIDE_EFFECTS = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.EGRESS})
 MAX_LOGGED_CHARS = 2_000
 _LOGGED_DATA = ("status",)
 """Members of an output beside its text that the log has: a replay needs them."""
+MAX_DIFF_CHARS = 500_000
+"""Of the diff that an approver is shown."""
 MAX_PROGRESS_CHARS = 8_000
 """Of a call's output while it runs; the events of a run are kept in memory."""
 
@@ -111,7 +113,13 @@ class ToolExecutor:
         if refused:
             return self._refused(tool, checked, refused)
         self.meter.use_tool()
-        await self._permit(tool, checked)
+        diff = ""
+        if tool.preview is not None and self.needs_approval(tool, checked):
+            try:
+                diff = await tool.preview(checked, self.context)
+            except InvalidTask as error:  # nobody is asked about a call that would fail
+                return self._refused(tool, checked, str(error))
+        await self._permit(tool, checked, diff=diff)
         return await self._run(tool, checked, as_read=as_read)
 
     async def permit(self, name: str, arguments: Mapping[str, Any], *, reason: str) -> None:
@@ -216,7 +224,9 @@ class ToolExecutor:
         )
         return _failure(reason)
 
-    async def _permit(self, tool: Tool, arguments: BaseModel, purpose: str = "") -> None:
+    async def _permit(
+        self, tool: Tool, arguments: BaseModel, purpose: str = "", *, diff: str = ""
+    ) -> None:
         reason = self.needs_approval(tool, arguments)
         if not reason:
             return
@@ -233,6 +243,7 @@ class ToolExecutor:
             effects=tool.effects,
             folder=str(self.context.root),
             reason=reason,
+            diff=diff[:MAX_DIFF_CHARS],
         )
         fields = {"approval": request.id, "tool": tool.name, "target": request.target[:300]}
         self._record(RunEventType.APPROVAL_REQUESTED, **fields)

@@ -223,4 +223,5 @@ def _approval(fields: Mapping[str, Any]) -> ApprovalRequest:
     return ApprovalRequest(
         **{name: fields[name] for name in names},
         effects=frozenset(Effect(one) for one in fields["effects"]),
+        diff=fields.get("diff", ""),
     )

@@ -1,12 +1,12 @@
 """`edit`: replace a passage of a file that this run has read and that has not changed since."""
 
 import asyncio
-import difflib
 from typing import Any
 
 from pydantic import Field
 
 from agents.api.errors import InvalidTask
+from agents.text.unified_diff import make_diff
 from agents.tools.arguments import Arguments, RelativePath
 from agents.tools.bounded_text import bounded
 from agents.tools.read import canonical, digest, read_digests, text_of
@@ -37,8 +37,12 @@ def unchanged_since_read(context: ToolContext, path: str) -> bytes:
     return data
 
 
-def _replace(context: ToolContext, path: str, old: str, new: str) -> tuple[str, str]:
-    """The file's text before and after."""
+def _edited(context: ToolContext, path: str, old: str, new: str) -> tuple[str, str]:
+    """The file's text before and after the edit, which is not made.
+
+    Raises:
+        InvalidTask: it was not read, has changed since, or does not have the passage once.
+    """
     data = unchanged_since_read(context, path)
     text_of(path, data)
     try:
@@ -46,23 +50,43 @@ def _replace(context: ToolContext, path: str, old: str, new: str) -> tuple[str, 
     except UnicodeDecodeError as error:  # decoding with replacements would destroy the other bytes
         raise InvalidTask(f"{path} is not UTF-8 and cannot be edited.") from error
     count = text.count(old)
-    if count != 1:
-        raise InvalidTask(f"The passage occurs {count} times in {path}; it must occur once.")
-    changed = text.replace(old, new)
+    if not count:
+        raise InvalidTask(
+            f"The passage is not in {path}: copy its lines exactly as they were read."
+        )
+    if count > 1:
+        raise InvalidTask(f"The passage occurs {count} times in {path}: give more of its lines.")
+    return text, text.replace(old, new)
+
+
+def _replace(context: ToolContext, path: str, old: str, new: str) -> tuple[str, str]:
+    text, changed = _edited(context, path, old, new)
     encoded = changed.encode("utf-8", "replace")
     context.files.write(context.root, path, encoded, replace=True)
     read_digests(context)[path] = digest(encoded)
     return text, changed
 
 
+async def _preview(arguments: Any, context: ToolContext) -> str:
+    path = canonical(arguments.path)
+    edited = await asyncio.to_thread(_edited, context, path, arguments.old, arguments.new)
+    return diff_of(path, *edited)
+
+
+def diff_of(path: str, before: str | None, after: str) -> str:
+    """The diff between two texts of a file, with LF only: for people and models; None stands for no file."""
+    shown = "".join(one if one.isprintable() else "\ufffd" for one in path)  # it stays on its line
+    return make_diff(shown, None if before is None else _with_lf(before), _with_lf(after))
+
+
+def _with_lf(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
 async def _edit(arguments: Any, context: ToolContext) -> ToolOutput:
     path = canonical(arguments.path)
     before, after = await asyncio.to_thread(_replace, context, path, arguments.old, arguments.new)
-    diff = "\n".join(
-        difflib.unified_diff(
-            before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
-        )
-    )
+    diff = diff_of(path, before, after)
     return ToolOutput(
         bounded(diff or "The text is unchanged."),
         data={"path": path, "diff": diff},
@@ -76,6 +100,7 @@ EDIT = Tool(
     arguments=EditArguments,
     effects=frozenset({Effect.WRITE}),
     call=_edit,
+    preview=_preview,
     idempotent=False,
     target=lambda arguments: arguments.path,
 )

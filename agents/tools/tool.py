@@ -111,6 +111,8 @@ class Tool:
             target as one word.
         unavailable: why it cannot be called at all and what to do about it; empty if it can. Such a tool is
             offered to no model.
+        preview: the unified diff of what a call would change, for the approver; None for tools that change no
+            files. It raises `InvalidTask` if the call would fail, so that nobody is asked about it.
         refusal: why a call with these arguments is refused whatever an approver says; empty if it is not.
     """
 
@@ -126,4 +128,5 @@ class Tool:
     target: Callable[[Any], str] = lambda arguments: ""
     words: Callable[[Any], tuple[str, ...]] | None = None
     unavailable: str = ""
+    preview: Callable[[Any, ToolContext], Awaitable[str]] | None = None
     refusal: Callable[[Any], str] = lambda arguments: ""

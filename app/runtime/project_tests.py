@@ -1,5 +1,6 @@
 """`ProjectTests`: runs a project's own tests in the sandbox, and says in words what they did."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ class TestsRun:
 
     Attributes:
         passed: how many passed.
-        failed: names of those that failed.
+        failed: how many failed.
+        names: of those that failed, as far as they have names.
         output: what they printed; may be empty.
         used: the command and where it ran, in words; may be empty.
         problem: why there is no result; empty if there is one.
@@ -28,7 +30,8 @@ class TestsRun:
     __test__ = False  # pytest must not collect it
 
     passed: int = 0
-    failed: tuple[str, ...] = ()
+    failed: int = 0
+    names: tuple[str, ...] = ()
     output: str = ""
     used: str = ""
     problem: str = ""
@@ -47,10 +50,10 @@ class TestsRun:
             return f"The tests did not run: {self.problem}"
         if not self.passed and not self.failed:
             return "The project has no tests, so nothing was tested."
-        count = self.passed + len(self.failed)
+        count = self.passed + self.failed
         if not self.failed:
             return "The only test passes." if count == 1 else f"All {count} tests pass."
-        return f"{len(self.failed)} of {count} tests fail."
+        return f"{self.failed} of {count} tests fail."
 
 
 ProjectTests = Callable[[Path], Awaitable[TestsRun]]
@@ -58,19 +61,38 @@ ProjectTests = Callable[[Path], Awaitable[TestsRun]]
 
 
 async def run_project_tests(root: Path) -> TestsRun:
-    """Run the tests of a folder (`agents.repair.test_run`)."""
-    from agents.repair.test_run import run_tests  # with the sandbox: not needed before an edit
+    """Run the tests of a folder in the project's own environment (`agents.project_tests`)."""
+    # With the sandbox, which is not needed before an edit.
+    from agents.project_tests.run import run_tests
+    from agents.sandbox.scratch import scratch_folder
 
-    results = await run_tests(root)
-    return TestsRun(len(results.passed), tuple(sorted(results.failed)), problem=results.problem)
+    with scratch_folder("pravaha-tests-") as folder:
+        results = await run_tests(root, output=folder / "output.txt")
+        kept = results.output
+        text = "" if kept is None else await asyncio.to_thread(_end_of, kept)
+    return TestsRun(
+        results.num_passed,
+        results.num_failed,
+        tuple(sorted(results.failed)) if results.counts is None else (),
+        text,
+        " ".join(one for one in (results.used, results.not_run) if one),
+        results.problem,
+    )
+
+
+def _end_of(file: Path) -> str:
+    """The last characters of an output."""
+    with file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - 4 * _SHOWN_CHARS))
+        return opened.read().decode("utf-8", "replace")[-_SHOWN_CHARS:]
 
 
 def tests_markdown(run: TestsRun) -> str:
     """A run as the text of a message."""
     parts = [f"**{run.sentence}**" + (f" {run.used}" if run.used else "")]
-    if run.failed:
-        more = len(run.failed) - _NAMED
-        rows = [f"- `{name.removeprefix('::')}`" for name in run.failed[:_NAMED]]
+    if run.names:
+        more = len(run.names) - _NAMED
+        rows = [f"- `{name.removeprefix('::')}`" for name in run.names[:_NAMED]]
         parts.append("\n".join([*rows, *([f"- and {more} more"] if more > 0 else [])]))
     if run.output.strip():
         text = run.output.strip("\n")[-_SHOWN_CHARS:]

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.api.image import Image
+from engine.api.request import FinishReason
 from engine.conversations.assignment import Assignment
 from engine.conversations.branch_tree import FORK, MAIN
 from engine.conversations.conversation import Conversation
 from engine.conversations.storage.store import Store
 from engine.conversations.titles import UNTITLED, default_title
-from engine.conversations.tree import Node, NodeKind, NodeStatus, view_of
+from engine.conversations.tree import Node, NodeKind, NodeStatus, Verdict, view_of
 
 
 class NewNodes:
@@ -114,18 +115,38 @@ class NewNodes:
         self.add(conversation, path, [asked, answered], "add", end=answered)
         return answered.id
 
-    def finish_exchange(self, conversation: Conversation | None, answered: Node) -> None:
+    def finish_exchange(
+        self,
+        conversation: Conversation | None,
+        answered: Node,
+        others: Sequence[tuple[str, Verdict | None]] = (),
+    ) -> None:
         """Save the answer of an agent in its place.
 
         Args:
             conversation: of the answer; None if it is only on disk.
             answered: the node of `begin_exchange` with its final text and status.
+            others: texts of its siblings, with what tests say about each.
         """
         self._store.nodes.update_streaming(answered)
+        beside = [
+            replace(
+                answered,
+                id=self._new_id(),
+                text=text,
+                finish=(verdict or FinishReason.STOP).value,
+                created_at=self._wall(),
+            )
+            for text, verdict in others
+        ]
+        if beside:
+            self._store.nodes.add(beside, name=None, changes=())
         if conversation is None:
             self._store.writes.wait()  # it is read from disk when it is opened
         elif answered.id in conversation.tree:
             conversation.tree.add(view_of(answered))
+            for node in beside:
+                conversation.tree.add(view_of(node))
             conversation.nodes = [
                 answered if node.id == answered.id else node for node in conversation.nodes
             ]

@@ -121,12 +121,20 @@ class UserMessages:
         self._awaited[node_id] = current.id
         return node_id
 
-    def finish_exchange(self, node_id: str, answer: str, *, verdict: Verdict | None = None) -> None:
+    def finish_exchange(
+        self,
+        node_id: str,
+        answer: str,
+        *,
+        verdict: Verdict | None = None,
+        others: Sequence[tuple[str, Verdict | None]] = (),
+    ) -> None:
         """Save the answer of `begin_exchange`, whichever conversation is open.
 
         Args:
             answer: as Markdown.
             verdict: what tests say about it; None if none were run.
+            others: answers that were written, too, with what tests say about each: they become its siblings.
 
         Raises:
             InvalidRequest: the conversation was erased, or the guard refuses the answer.
@@ -143,9 +151,17 @@ class UserMessages:
             text=text,
             status=NodeStatus.DONE,
             finish=(verdict or FinishReason.STOP).value,
+            others=[(self._guard.check_input(tree_id, one), told) for one, told in others],
         )
 
-    def _finish_awaited(self, node_id: str, tree_id: str, **changes: Any) -> None:
+    def _finish_awaited(
+        self,
+        node_id: str,
+        tree_id: str,
+        *,
+        others: Sequence[tuple[str, Verdict | None]] = (),
+        **changes: Any,
+    ) -> None:
         conversation = self._loaded.find(tree_id)
         nodes = [] if conversation is None else conversation.nodes
         node = next((one for one in nodes if one.id == node_id), None)
@@ -154,7 +170,7 @@ class UserMessages:
             node = self._store.nodes.get(node_id)
         if node is None or node.status is not NodeStatus.STREAMING:
             raise InvalidRequest("Its conversation does not wait for it any more.")
-        self._new_nodes.finish_exchange(conversation, replace(node, **changes))
+        self._new_nodes.finish_exchange(conversation, replace(node, **changes), others)
 
     @property
     def queued(self) -> tuple[str, ...]:

@@ -10,7 +10,10 @@ from tests.tui.harness import open_screen
 
 HOLDS = "def position(holds, member):\n    # from 1\n    return holds.index(member)\n"
 FIXED = HOLDS.replace("(member)\n", "(member) + 1\n")
-ANSWER = "It counts from 0.\n\n```python\ndef position(holds, member):\n    return holds.index(member) + 1\n```\n"
+ANSWER = (
+    "It counts from 0.\n\n"
+    "```python\ndef position(holds, member):\n    return holds.index(member) + 1\n```\n"
+)
 
 
 class Tests:
@@ -124,7 +127,7 @@ async def test_keys_right_after_the_dialog_opened_are_ignored(tmp_path, project)
 
 async def test_tests_that_fail_are_given_back_to_the_model(tmp_path, project):
     tests = Tests(
-        TestsRun(1, ("test_holds.py::test_first",), "assert 1 == 2", "With .venv."), TestsRun(2)
+        TestsRun(1, 1, ("test_holds.py::test_first",), "assert 1 == 2", "With .venv."), TestsRun(2)
     )
     better = ANSWER.replace("+ 1", "+ 2")
     async with opened(tmp_path, project, ANSWER, better, tests=tests) as ui:

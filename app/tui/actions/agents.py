@@ -1,9 +1,16 @@
 """Agents on the screen: start a run, answer approvals, take results into the conversation."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.reports.candidates import (
+    WidthReport,
+    candidate_markdown,
+    decision_markdown,
+    read_widths,
+)
 from agents.reports.markdown import markdown_of
 from agents.runs.approvals import ApprovalRequest
 from agents.service.run_request import RunRequest
@@ -19,6 +26,7 @@ from app.tui.widgets.approval import Answer, ApprovalScreen
 from app.tui.widgets.confirm import ConfirmScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
+from engine.conversations.tree import Verdict
 
 _LISTS = "`pravaha agents list` and `pravaha pipelines list` show all."
 
@@ -89,7 +97,10 @@ class AgentActions:
             result = self._service.result(run)
             if result is not None and asked.place is not None:
                 del self._asked[run]
-                self._screen.run_worker(self._add(asked, asked.place, result), group="agents")
+                widths = read_widths(self._service.events(run, 0))
+                self._screen.run_worker(
+                    self._add(asked, asked.place, result, widths), group="agents"
+                )
         return False
 
     def _close_answered(self, pending: set[str]) -> None:
@@ -195,10 +206,31 @@ class AgentActions:
             return
         self._asked[run] = replace(asked, place=place)
 
-    async def _add(self, asked: _Asked, place: str, result: dict[str, Any]) -> None:
+    async def _add(
+        self, asked: _Asked, place: str, result: dict[str, Any], widths: Sequence[WidthReport]
+    ) -> None:
+        """Add a result. Where candidates of code were written, the others are branches beside it."""
         session = self._screen.session
+        text = markdown_of(asked.name, result)
+        verdict: Verdict | None = None
+        others: list[tuple[str, Verdict | None]] = []
+        for report in widths[-1:]:
+            told = decision_markdown(report)
+            text = f"{text}\n\n{told}" if told else text
+            if report.chosen is not None:
+                verdict = Verdict.PASSED if report.verified else None
+            elif report.candidates:
+                verdict = Verdict.FAILED
+            others = [
+                (
+                    candidate_markdown(report, one),
+                    Verdict.FAILED if report.failed_check(one) else None,
+                )
+                for one in report.candidates
+                if one.number != report.chosen and one.same_as is None
+            ]
         try:
-            session.messages.finish_exchange(place, markdown_of(asked.name, result))
+            session.messages.finish_exchange(place, text, verdict=verdict, others=others)
         except PravahaError as error:
             self._not_added(asked, error)
         if session.tree_id == asked.tree:

@@ -1,7 +1,8 @@
 """The trace of a run or of one agent: its events as entries that can be folded.
 
-A model step with its thought, action and observation is one entry; so is a tool call with its approval, and
-so are the findings and the decisions that follow each other. A pure function of the events.
+A model step with its thought, action and observation is one entry; so is a tool call with its approval, so
+are the candidates of one piece of code, and so are the findings and the decisions that follow each other. A
+pure function of the events.
 """
 
 import json
@@ -9,9 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.api.events import RunEvent, RunEventType
+from agents.reports.candidates import is_of_width, read_widths
 from app.text.safe_text import safe_line, safe_text
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import clock_time, compact, duration
+from app.tui.view.candidate_lines import build_candidates, width_style, width_summary
 from app.tui.view.spans import Line, Span, cut, justify
 from app.tui.view.wrapping import wrap_cells
 
@@ -60,7 +63,7 @@ class TraceEntry:
     @property
     def is_open_at_first(self) -> bool:
         """Whether its rows are shown without a key."""
-        return self.kind is RunEventType.FINDING
+        return self.kind in (RunEventType.FINDING, RunEventType.WIDTH_STARTED)
 
     def first(self, kind: RunEventType) -> Mapping[str, object] | None:
         """Data of the first event of a type, or None."""
@@ -71,8 +74,17 @@ def trace_entries(events: Sequence[RunEvent]) -> list[TraceEntry]:
     """The entries of a trace, in the order in which they began."""
     entries: list[TraceEntry] = []
     last: dict[tuple[str, str], TraceEntry] = {}
+    widths: dict[object, TraceEntry] = {}
     for event in events:
         if event.type in _HIDDEN or _says_nothing_new(event):
+            continue
+        if is_of_width(event):  # whatever happens between, such as the calls that check
+            number = (event.node, event.agent, event.data.get("width"))
+            if number in widths:
+                widths[number].events.append(event)
+            else:
+                widths[number] = TraceEntry(RunEventType.WIDTH_STARTED, [event])
+                entries.append(widths[number])
             continue
         key = (event.node, event.agent)
         entry = last.get(key)
@@ -127,7 +139,7 @@ def build_trace(
     lines: list[Line] = []
     owners: list[int] = []
     for at, entry in enumerate(entries):
-        body = _body(entry, cells)
+        body = _body(entry, glyphs, cells)
         is_open = bool(body) and entry.is_open_at_first != (entry.number in toggled)
         mark = (glyphs.more_down if is_open else glyphs.current) if body else " "
         own = [_head(entry, mark, glyphs, cells, with_agents, selected=at == cursor)]
@@ -171,6 +183,9 @@ def _summary(entry: TraceEntry) -> tuple[str, str, str, str]:
             abstained = sum(bool(one.data.get("abstained")) for one in entry.events)
             told = f"{len(entry.events)} one-token answers"
             return "decided", f"{told}, {abstained} abstained" if abstained else told, "", ""
+        case RunEventType.WIDTH_STARTED:
+            (report,) = read_widths(entry.events)
+            return "candidates", width_summary(report), width_style(report), ""
         case RunEventType.RUN_STATE | RunEventType.NODE_STATE:
             reason = data.get("reason") or data.get("error") or ""
             state = str(data["state"]).replace("_", " ")
@@ -227,8 +242,11 @@ def _call_seconds(entry: TraceEntry) -> str:
     return duration(seconds) if isinstance(seconds, int | float) else ""
 
 
-def _body(entry: TraceEntry, cells: int) -> list[Line]:
+def _body(entry: TraceEntry, glyphs: Glyphs, cells: int) -> list[Line]:
     """The rows of an entry that is unfolded; none if its first row says all."""
+    if entry.kind is RunEventType.WIDTH_STARTED:
+        (report,) = read_widths(entry.events)
+        return build_candidates(report, glyphs, cells)
     if entry.kind is RunEventType.FINDING:
         rows = [line for one in entry.events[:MAX_FINDINGS] for line in _finding(one, cells)]
         more = len(entry.events) - MAX_FINDINGS

@@ -7,6 +7,7 @@ from agents.runs.approvals import ApprovalRequest
 from agents.tools.tool import Effect
 from app.text.safe_text import safe_line, safe_text
 from app.tui.glyphs import Glyphs
+from app.tui.view.edit_lines import build_diff
 from app.tui.view.spans import Line, Span, cut, justify
 from app.tui.view.wrapping import wrap_cells
 
@@ -72,7 +73,7 @@ def expiry(request: ApprovalRequest, now: float) -> str:
 
 
 def build_approval(request: ApprovalRequest, cells: int) -> list[Line]:
-    """The text of the dialog: who wants to do what, where, why it is asked, and the exact arguments."""
+    """The text of the dialog: who wants to do what, where and why it is asked; the diff, or the arguments."""
     head = (
         Span(safe_line(request.agent), "bold $primary"),
         Span(" wants to call "),
@@ -86,6 +87,9 @@ def build_approval(request: ApprovalRequest, cells: int) -> list[Line]:
     if request.reason:
         lines.append(cut((Span(f"asked because {safe_line(request.reason)}", "$muted"),), cells))
     lines.append(())
+    diff = request.diff or (request.arguments if request.arguments.startswith("--- ") else "")
+    if diff:
+        return [*lines, *build_diff(diff, cells)]
     return [*lines, *_arguments(request.arguments, cells)]
 
 

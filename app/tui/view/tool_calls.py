@@ -12,6 +12,8 @@ from engine.conversations.made_calls import MadeCall
 from engine.conversations.tree import NodeStatus
 
 _ARGUMENT_CELLS = 48
+_TEXTS = frozenset({"old", "new", "content"})
+"""Arguments of edits of a file, which its diff shows."""
 _WAITING_CELLS = 28
 """Of the arguments of a call that waits: what has to be done about it must not be cut off."""
 
@@ -73,7 +75,11 @@ def build_arguments(arguments: str) -> str:
         given = None
     if not isinstance(given, dict):
         return safe_line(arguments)
-    pairs = [(name, _value(value)) for name, value in given.items() if value is not None]
+    pairs = [
+        (name, _value(value))
+        for name, value in given.items()
+        if value is not None and not ("path" in given and name in _TEXTS)
+    ]
     return "  ".join(safe_line(f"{name}={value}") for name, value in pairs)
 
 

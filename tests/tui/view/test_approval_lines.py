@@ -28,6 +28,14 @@ def test_a_value_cannot_look_like_another_argument():
     assert all(width(line) <= 40 for line in lines)
 
 
+def test_a_change_of_files_is_shown_as_its_diff():
+    diff = "--- a/f.py\n+++ b/f.py\n@@ -1 +1 @@\n-x = 1\n+x = \x1b[2J2\n"
+    for one in (request('{"path": "f.py"}', diff=diff), request(diff)):
+        rows = plain(build_approval(one, 60)).split("\n")
+        assert rows[-2:] == ["-x = 1", "+x = 2"]
+        assert "--- a/f.py" in rows
+
+
 def test_the_key_for_always_names_its_exact_pattern():
     keys = plain(build_approval_keys(request(), 76))
     assert "allow in this conversation: shell rm -rf build" in keys

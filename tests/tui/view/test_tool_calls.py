@@ -60,6 +60,8 @@ def test_what_has_to_be_done_is_not_cut_off_after_long_arguments():
         ("", ""),
         ("[1]", "[1]"),
         ('{"path": ', '{"path":'),
+        ('{"path": "a.py", "old": "x = 1", "new": "x = 2"}', "path=a.py"),
+        ('{"old": "x", "new": "y"}', "old=x  new=y"),
     ],
 )
 def test_arguments_are_readable(arguments, text):

@@ -139,6 +139,11 @@ def test_a_diff_without_a_place_is_refused(diff, sentence):
     assert sentence in proposal.refused[0]
 
 
+def test_a_diff_that_is_applied_already_is_no_change():
+    proposal = propose_edits(fence(DIFF, "diff"), {"holds.py": FIXED})
+    assert (proposal.edits, proposal.refused, proposal.unchanged) == ((), (), ("holds.py",))
+
+
 def test_the_line_number_decides_between_two_places():
     file = b"x\ny\nx\n"
     edit = only(propose_edits(fence("@@ -3 +3 @@\n-x\n+z\n", "diff"), {"a.txt": file}))
