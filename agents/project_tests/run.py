@@ -173,7 +173,7 @@ async def _execute(
             writable=(root, folder),
             limits=limits,
         )
-        variables = {**command.variables, **await asyncio.to_thread(_paths, command, root, project)}
+        variables = {**command.variables, **await asyncio.to_thread(search_paths, command, root, project)}
         runner = await open_sandbox(sandbox)
         artifact = await asyncio.to_thread(_free, output)
         done = await runner.run(
@@ -212,7 +212,7 @@ def outside_of(root: Path, folders: Iterable[Path]) -> tuple[Path, ...]:
     )
 
 
-def _paths(command: TestCommand, root: Path, project: Path) -> dict[str, str]:
+def search_paths(command: TestCommand, root: Path, project: Path) -> dict[str, str]:
     """`PYTHONPATH` with which a copy of the project is imported instead of the project itself.
 
     An environment in which the project is installed as editable names the project's folder; this is what

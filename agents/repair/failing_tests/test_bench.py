@@ -11,7 +11,7 @@ from agents.repair.failing_tests.suspects import Suspect
 from agents.repair.failing_tests.test_python import TestPython
 from agents.repair.failing_tests.trials import Trial, TrialResult, run_trials
 from agents.repair.failing_tests.varied_tests import VariedTests, signature, varied_tests
-from agents.repair.test_run import TestResults
+from agents.project_tests.results import TestResults
 from agents.repair.work_copy import WorkCopy
 from agents.text.unified_diff import make_diff
 from agents.workspace.workspace import Workspace

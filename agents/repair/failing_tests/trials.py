@@ -111,12 +111,13 @@ async def run_trials(
         )
         words = [python.program, str(PROBE), str(asked), str(result)]
         runner = await open_sandbox(python.sandbox)
+        variables = {**python.variables, "PYTHONDONTWRITEBYTECODE": "1"}
         done = await runner.run(
-            Command(words, root, {**python.variables, "PYTHONDONTWRITEBYTECODE": "1"}), policy
+            Command(words, root, variables, programs=python.programs), policy
         )
         if result.is_symlink() or not result.is_file():
             lines = done.output.text.strip().splitlines()
-            why = lines[-1][:200] if lines else "the tests did not start"
+            why = done.absent or (lines[-1][:200] if lines else "the tests did not start")
             return [TrialResult(problem=why) for _ in trials]
         found = [_read(line) for line in result.read_text("utf-8", "replace").splitlines()]
     late = TrialResult(problem="There was no time left to run it.")
