@@ -299,5 +299,5 @@ async def test_a_repair_is_started_like_an_agent_and_asks_with_its_diff(screen, 
         lines = [
             "".join(span.text for span in line) for line in build_approval(service.pending[0], 60)
         ]
-        assert "  | -x = eval(y)" in lines
-        assert "  | +x = ast.literal_eval(y)" in lines
+        assert "-x = eval(y)" in lines
+        assert "+x = ast.literal_eval(y)" in lines

@@ -15,6 +15,7 @@ from app.text.safe_text import safe_line, safe_text
 from app.tui.glyphs import Glyphs
 from app.tui.numbers import clock_time, compact, duration
 from app.tui.view.candidate_lines import build_candidates, width_style, width_summary
+from app.tui.view.repair_lines import REPAIR_WORDS, repair_rows, repair_summary
 from app.tui.view.spans import Line, Span, cut, justify
 from app.tui.view.wrapping import wrap_cells
 
@@ -104,6 +105,8 @@ def _says_nothing_new(event: RunEvent) -> bool:
 
 
 def _joins(event: RunEvent, entry: TraceEntry) -> bool:
+    if event.type is RunEventType.DECISION and event.data.get("reason"):
+        return False
     if entry.kind is RunEventType.STEP_STARTED:
         return event.type in _OF_STEP or event.type in _OF_CALL
     if entry.kind in _BEGINS_CALL and event.type in _OF_CALL:
@@ -179,6 +182,9 @@ def _summary(entry: TraceEntry) -> tuple[str, str, str, str]:
             found = [str(one.data["severity"]) for one in entry.events]
             counts = ", ".join(f"{found.count(name)} {name}" for name in dict.fromkeys(found))
             return "found", counts, "$warning", ""
+        case RunEventType.DECISION if data.get("reason"):
+            style = "$warning" if data.get("abstained") else ""
+            return "decided", f"{data.get('question', '')}: {data['reason']}", style, ""
         case RunEventType.DECISION:
             abstained = sum(bool(one.data.get("abstained")) for one in entry.events)
             told = f"{len(entry.events)} one-token answers"
@@ -186,6 +192,9 @@ def _summary(entry: TraceEntry) -> tuple[str, str, str, str]:
         case RunEventType.WIDTH_STARTED:
             (report,) = read_widths(entry.events)
             return "candidates", width_summary(report), width_style(report), ""
+        case kind if kind in REPAIR_WORDS:
+            text, style = repair_summary(entry.events[0])
+            return REPAIR_WORDS[kind], text, style, ""
         case RunEventType.RUN_STATE | RunEventType.NODE_STATE:
             reason = data.get("reason") or data.get("error") or ""
             state = str(data["state"]).replace("_", " ")
@@ -283,6 +292,12 @@ def _event_rows(event: RunEvent, cells: int) -> list[Line]:
             return _block("observed", str(data.get("text", "")), style, cells)
         case RunEventType.DECISION:
             chosen = f"{data.get('question')}: {data.get('label')}"
+            if data.get("reason"):
+                return [
+                    line
+                    for word, text, style in repair_rows(event)
+                    for line in _block(word, text, style, cells)
+                ]
             if data.get("abstained"):
                 chosen += " (abstained: the detector's value stands)"
             return _block("", chosen, "$foreground", cells)
@@ -292,10 +307,12 @@ def _event_rows(event: RunEvent, cells: int) -> list[Line]:
         case RunEventType.APPROVAL_RESOLVED:
             text = "allowed" if data.get("allowed") else str(data.get("reason") or "denied")
             return _block("answer", text, "$foreground", cells)
-        case RunEventType.PATCH_PROPOSED:
-            return _block("", str(data.get("diff", "")), "$foreground", cells)
         case _:
-            return []
+            return [
+                line
+                for word, text, style in repair_rows(event)
+                for line in _block(word, text, style, cells)
+            ]
 
 
 def _block(word: str, text: str, style: str, cells: int) -> list[Line]:
