@@ -240,8 +240,8 @@ class StepsPhase:
             )
         if profile.has(spec.requires):
             return ""
-        if spec.requires is Capability.REACT and profile.writes(kind):
-            return ""  # without steps: it answers at once
+        if spec.requires is not Capability.WRITE and profile.writes(kind):
+            return ""  # an agent that requires steps then answers at once
         return (
             f"The model {self.model} was measured to do {profile.summary}; {spec.key} requires "
             f"{spec.requires.value}, so only its detectors ran. --allow-model lets it try."
