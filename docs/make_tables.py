@@ -1,4 +1,4 @@
-"""Writes the tables of commands (in docs/tui.md), settings (docs/settings.md) and fields (in docs/api.md).
+"""Writes the tables of commands, settings, fields of the API and profiles of models into their pages.
 
 Each is made from the table of the code.
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agents.model.profile_record import SUITES, ProfileRecord, packaged_records
 from app.server.app import all_routes
 from app.server.openapi.document import api_document
 from app.server.openapi.operations import Operation, operations
@@ -27,12 +28,16 @@ from app.text.byte_size import format_size
 COMMANDS_PAGE = Path(__file__).with_name("tui.md")
 SETTINGS_PAGE = Path(__file__).with_name("settings.md")
 API_PAGE = Path(__file__).with_name("api.md")
+MODEL_PAGE = Path(__file__).with_name("agent-model.md")
 
 _MARKED = re.compile(
     r"(?<=<!-- commands: app/slash/commands.py -->\n).*(?=<!-- end of commands -->)", re.DOTALL
 )
 _FIELDS = re.compile(
     r"(?<=<!-- fields: app/server/wire/ -->\n).*(?=<!-- end of fields -->)", re.DOTALL
+)
+_PROFILES = re.compile(
+    r"(?<=<!-- profiles: agents/model/profiles.json -->\n).*(?=<!-- end of profiles -->)", re.DOTALL
 )
 _HEAD = """\
 # Settings
@@ -54,6 +59,44 @@ def commands_page() -> str:
         rows.append(f"| {_code(f'/{one.name} {one.argument}')} | {one.help} | {where} |\n")
     table = "".join(["| command | does | where |\n", "|---|---|---|\n", *rows])
     return _MARKED.sub(lambda _: table, COMMANDS_PAGE.read_text(encoding="utf-8"))
+
+
+def model_page() -> str:
+    """The text of docs/agent-model.md with the packaged profiles."""
+    records = sorted(packaged_records().values(), key=lambda one: one.name)
+    names = [one.name for one in records]
+    rows = [["measured", *names], ["---", *["---"] * len(names)]]
+    for suite, capability in SUITES.items():
+        rows.append(
+            [f"`{capability.value}`", *(_share(one.items.get(suite, {})) for one in records)]
+        )
+    kinds = sorted({kind for one in records for kind in one.outputs()})
+    rows += [[kind, *(_share(_of_kind(one, kind)) for one in records)] for kind in kinds]
+    asked = sorted({name for one in records for name in one.questions})
+    rows += [
+        [f"question `{name}`", *(_help(one.questions.get(name)) for one in records)]
+        for name in asked
+    ]
+    rows.append(["seconds", *(f"{one.seconds:.0f}" for one in records)])
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return _PROFILES.sub(lambda _: table, MODEL_PAGE.read_text(encoding="utf-8"))
+
+
+def _of_kind(record: ProfileRecord, kind: str) -> Mapping[str, bool]:
+    outputs = record.items.get("outputs", {})
+    return {name: right for name, right in outputs.items() if name.startswith(f"{kind}/")}
+
+
+def _share(items: Mapping[str, bool]) -> str:
+    return f"{sum(items.values())} of {len(items)}" if items else "–"
+
+
+def _help(result: Mapping[str, Any] | None) -> str:
+    """Items right without the model and with it; bold where the question is used."""
+    if result is None:
+        return "–"
+    change = f"{result['baseline']:.2f} → {result['with_model']:.2f}"
+    return f"**{change}**" if result["helps"] else change
 
 
 def api_page() -> str:
@@ -194,5 +237,6 @@ def _referred(roots: Iterable[Any], schemas: Mapping[str, Any]) -> set[str]:
 
 if __name__ == "__main__":
     API_PAGE.write_text(api_page(), encoding="utf-8")
+    MODEL_PAGE.write_text(model_page(), encoding="utf-8")
     COMMANDS_PAGE.write_text(commands_page(), encoding="utf-8")
     SETTINGS_PAGE.write_text(settings_page(), encoding="utf-8")

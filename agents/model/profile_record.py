@@ -9,7 +9,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +122,15 @@ def _flag(value: Any) -> bool:
     return value
 
 
+def packaged_file() -> Path:
+    """The file of the records that come with the program."""
+    return Path(__file__).with_name("profiles.json")
+
+
 @cache
 def packaged_records() -> Mapping[str, ProfileRecord]:
     """The records that come with the program, by identity."""
-    data = orjson.loads(resources.files("agents.model").joinpath("profiles.json").read_bytes())
+    data = orjson.loads(packaged_file().read_bytes())
     records = {identity: record_from_fields(fields) for identity, fields in data.items()}
     return {identity: one for identity, one in records.items() if one is not None}
 
@@ -137,6 +141,12 @@ def load_record(identity: str, folder: Path | None = None) -> ProfileRecord | No
     if kept is not None and kept.is_complete:
         return kept
     return packaged_records().get(identity, kept)
+
+
+def known_profile(identity: str, folder: Path | None = None) -> CapabilityProfile | None:
+    """The profile of a model that was measured before, here or by the packagers; None of any other."""
+    record = load_record(identity, folder)
+    return None if record is None else record.profile(identity)
 
 
 def _kept(path: Path) -> ProfileRecord | None:

@@ -5,7 +5,6 @@ that waits for it. A cancelled coroutine aborts its request. Use from one event 
 """
 
 import asyncio
-import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from functools import partial
 from agents.api.budget import BudgetMeter
 from agents.api.errors import ModelFailure
 from agents.api.usage import Usage
+from agents.model.identity import model_identity
 from engine.api.errors import PravahaError
 from engine.api.request import FinishReason, Request, TokenBatch
 from engine.api.snapshot import ModelInfo
@@ -95,23 +95,12 @@ class ModelSession:
         return model
 
     def identity(self) -> str:
-        """Identifies the loaded model by the contents of its files and its vocabulary, on every machine.
-
-        A model without a digest, such as one behind an older server, is identified by its name and sizes.
+        """Identifies the loaded model, as `model_identity`.
 
         Raises:
             ModelFailure: no model is loaded.
         """
-        model = self.model()
-        named = (
-            model.name,
-            model.architecture,
-            model.parameters,
-            model.weight_format,
-            model.vocab_size,
-        )
-        parts = (model.digest or named, self.client.tokenizer_fingerprint())
-        return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
+        return model_identity(self.model(), self.client.tokenizer_fingerprint())
 
     def block_size(self) -> int:
         """Tokens per KV block; 1 if the engine does not tell."""

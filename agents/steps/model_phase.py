@@ -22,6 +22,7 @@ from agents.api.finding import Finding, Severity
 from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout, SharedPrompt, system_text
 from agents.model.profile import CapabilityProfile
+from agents.model.profile_record import known_profile
 from agents.model.question import Decision
 from agents.model.session import ModelSession
 from agents.outputs.base import Output
@@ -42,7 +43,6 @@ from agents.steps.measures.measure import (
     Progress,
     Report,
     keep,
-    known_profile,
 )
 from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
@@ -183,12 +183,17 @@ class StepsPhase:
             Cancelled: the run was cancelled.
         """
         try:
-            return await self._extend(task, output, run)
+            return await self.written(task, output, run)
         except (ModelFailure, EngineUnavailable) as error:
             run.note(f"The model took no part to the end: {error}")
             return output
 
-    async def _extend(self, task: AgentTask, output: Output, run: ModelRun) -> Output:
+    async def written(self, task: AgentTask, output: Output, run: ModelRun) -> Output:
+        """As a call, but an engine that fails is an error.
+
+        Raises:
+            ModelFailure, EngineUnavailable: no model is loaded, or the engine failed.
+        """
         if _is_done(task, output, run):
             return output
         with run.untimed():
@@ -249,8 +254,8 @@ class StepsPhase:
             )
         if profile.has(spec.requires):
             return ""
-        if spec.requires is Capability.REACT and profile.writes(kind):
-            return ""  # without steps: it answers at once
+        if spec.requires is not Capability.WRITE and profile.writes(kind):
+            return ""  # an agent that requires steps then answers at once
         return (
             f"The model {self.model} was measured to do {profile.summary}; {spec.key} requires "
             f"{spec.requires.value}, so only its detectors ran. --allow-model lets it try."

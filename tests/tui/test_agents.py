@@ -2,10 +2,13 @@
 
 import pytest
 
+from agents.api.agent_spec import Capability
 from agents.api.events import RunEventType
+from agents.model.profile import CapabilityProfile
 from agents.runs.approvals import ApprovalRequest
 from agents.tools.tool import Effect
 from app.tui.view.approval_lines import build_approval
+from app.tui.widgets import agents_pane
 from app.tui.widgets.approval import QUIET_S, ApprovalScreen
 from engine.conversations.tree import NodeKind
 from tests.fakes.fake_run_service import FakeRunService
@@ -175,6 +178,19 @@ async def test_the_pane_shows_runs_agents_and_a_trace(screen, service):
         await ui.until(lambda: ui.text.rindex("syntax_audit") < ui.text.rindex("patch_applier"))
         await ui.press("F", *"syntax", "enter")
         await ui.gone("type_safety")
+
+
+async def test_the_pane_says_what_the_model_is_used_for(screen, service, monkeypatch):
+    profiles = [None, CapabilityProfile("m", {Capability.TEXT: 1.0}, outputs={"Plan": 1.0})]
+    monkeypatch.setattr(agents_pane, "known_profile", lambda identity: profiles[0])
+    async with screen(run_service=service, size=(139, 36)) as ui:
+        await ui.press("f4")
+        await ui.shown("not tested yet: the first agent that needs it tests it once")
+        profiles.pop(0)  # a run has tested it
+        run = review(service)
+        service.append(run, RunEventType.RUN_STATE, state="ok")
+        await ui.shown("short texts; writes Plan")
+        await ui.gone("not tested yet")
 
 
 async def test_an_approval_never_takes_the_focus_and_typing_answers_nothing(screen, service):

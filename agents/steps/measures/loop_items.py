@@ -3,20 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.api.agent_spec import AgentSpec
-from agents.api.budget import Budget, BudgetMeter
 from agents.api.errors import BudgetExhausted, InvalidTask
-from agents.api.events import RunEventType
-from agents.api.usage import Usage
 from agents.model.layout import system_text
 from agents.steps.measures.bench import Bench, Suite, each
+from agents.steps.measures.measured_run import MeasuredRun
 from agents.steps.react import ReactLoop
-from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
+from agents.tools.tool import Effect, Tool, ToolContext, ToolOutput
 from agents.workspace.workspace import Workspace
 
 _CARD = "Find out with the tools what the task asks, then give the final answer."
@@ -168,67 +165,15 @@ async def _measure(items: Sequence[LoopItem], bench: Bench) -> dict[str, bool]:
 
 async def _finishes(bench: Bench, item: LoopItem) -> bool:
     workspace = Workspace.of_texts(_FILES if _READ in item.tools else {})
-    loop = ReactLoop(bench.session, bench.layout, MeasuredRun(item.tools), workspace, item.schema)
+    names = tuple(tool.name for tool in item.tools)
+    spec = AgentSpec("measured", "execution", "", _CARD, names, (), "Answer", max_turns=_MAX_TURNS)
+    run = MeasuredRun(spec, item.tools)
+    loop = ReactLoop(bench.session, bench.layout, run, workspace, item.schema)
     shared = bench.layout.shared(task=f"Task: {item.task}", system=system_text(item.tools))
     try:
         return dict(await loop.answer_of(shared, _CARD)) == dict(item.right)
     except (BudgetExhausted, InvalidTask):
         return False
-
-
-class MeasuredRun:
-    """A run of its own tools, of which nothing is logged."""
-
-    def __init__(self, tools: tuple[Tool, ...]) -> None:
-        self.usage = Usage()
-        self.spec = AgentSpec(
-            "measured",
-            "execution",
-            "",
-            _CARD,
-            tuple(tool.name for tool in tools),
-            (),
-            "Answer",
-            max_turns=_MAX_TURNS,
-        )
-        self.meter = BudgetMeter(Budget(tokens=20_000), started=0.0)
-        self._tools = tools
-
-    @property
-    def tools(self) -> "MeasuredRun":
-        """Itself."""
-        return self
-
-    @property
-    def card(self) -> str:
-        """The role card."""
-        return self.spec.card
-
-    def check_input(self, where: str, text: str) -> str:
-        """The text: the items are harmless."""
-        return text
-
-    def permitted(self) -> list[Tool]:
-        """All tools."""
-        return list(self._tools)
-
-    def add_taint(self, labels: frozenset[Taint]) -> None:
-        """Nothing: its tools read what the items say."""
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Call a tool."""
-        tool = next(one for one in self._tools if one.name == name)
-        checked = tool.arguments.model_validate(dict(arguments))
-        return await tool.call(checked, ToolContext(root=Path()))
-
-    def record(self, kind: RunEventType, **data: Any) -> None:
-        """Nothing is logged."""
-
-    def note(self, text: str) -> None:
-        """Nobody is told."""
-
-    def check_cancelled(self) -> None:
-        """It is cancelled by cancelling its task."""
 
 
 LOOPS = Suite("loops", "loops of tools", len(ITEMS), partial(_measure, ITEMS))

@@ -9,13 +9,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout
-from agents.model.profile import CapabilityProfile
-from agents.model.profile_record import ProfileRecord, load_record, save_record, share
+from agents.model.profile_record import ProfileRecord, save_record, share
 from agents.model.session import ModelSession
 from agents.steps.measures.answer_items import ANSWERS
 from agents.steps.measures.bench import Bench, Suite
@@ -100,7 +98,10 @@ class Measurement:
                     seconds=self.record.seconds + clock() - begin,
                 )
             before += suite.count
-            if suite.name == ANSWERS.name and share(self.record.items["answers"].values()) < _LEAST_ANSWERS:
+            if (
+                suite.name == ANSWERS.name
+                and share(self.record.items["answers"].values()) < _LEAST_ANSWERS
+            ):
                 break
         return self.record
 
@@ -119,12 +120,6 @@ class _Counter:
 
     def say(self) -> None:
         self.report(Progress(self.model, self.title, self.done, self.total))
-
-
-def known_profile(identity: str, folder: Path | None = None) -> CapabilityProfile | None:
-    """The profile of a model that was measured before, here or by the packagers; None of any other."""
-    record = load_record(identity, folder)
-    return None if record is None else record.profile(identity)
 
 
 def keep(identity: str, record: ProfileRecord) -> None:

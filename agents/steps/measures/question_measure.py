@@ -1,9 +1,9 @@
 """`measure_questions`: which one-token decisions help with a model.
 
-`question_items.jsonl` has labelled items for every registered question. The *baseline* is what the cluster has
-without the model: the detector's own value, or the simple rule of `BASELINES`. *With the model* means its label
-where it does not abstain, and the baseline's where it does. A question helps if the model corrects more items
-than it spoils, in a one-sided sign test on the items where both differ (p < 0.05).
+`question_items.jsonl` has labelled items for every registered question. The *baseline* is what the cluster
+has without the model: the detector's own value, or the simple rule of `BASELINES`. *With the model* means its
+label where it does not abstain, and the baseline's where it does. A question helps if the model corrects more
+items than it spoils, in a one-sided sign test on the items where both differ (p < 0.05).
 """
 
 import json

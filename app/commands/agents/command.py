@@ -33,16 +33,36 @@ KeyArgument = Annotated[str, typer.Argument(help="The agent's key, as `agents li
 
 
 @agents_app.command("list")
-def list_agents(as_json: JsonOption = False) -> None:
-    """Show every agent."""
+def list_agents(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", help="A model: a name that `models list` shows, a file or a folder."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every agent, and what it uses the model for."""
     from app.commands.agents.listing import agent_fields, print_agents
+    from app.runtime.model_profile import installed_profile
+    from app.settings.sources import load_settings
+    from engine.api.errors import ModelError
 
     with one_sentence_errors():
         roster = _roster()
+        try:
+            installed = installed_profile(load_settings({} if model is None else {"model": model}))
+        except ModelError:
+            if model is not None:
+                raise
+            installed = None  # nothing is installed yet
         if as_json:
-            print(json.dumps({"agents": [agent_fields(spec) for spec in roster]}, indent=2))
+            profile = None if installed is None else installed.profile
+            fields = [agent_fields(spec, profile) for spec in roster]
+            told = {"model": None if installed is None else installed.name, "agents": fields}
+            print(json.dumps(told, indent=2))
         else:
-            print_agents(roster)
+            print_agents(roster, installed)
 
 
 @agents_app.command()
@@ -278,6 +298,48 @@ def repair(
         record=record,
     )
     raise typer.Exit(run_repair(arguments, given))
+
+
+@agents_app.command()
+@setting_options("engine", "remote")
+def profile(
+    context: typer.Context,
+    measured: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="The model: a name that `models list` shows, a file or a folder.",
+        ),
+    ] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write the results as JSON; - prints them."),
+    ] = None,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write", help="For developers: add them to the profiles that come with the program."
+        ),
+    ] = False,
+    *,
+    flags: dict[str, Any],
+) -> None:
+    """Measure what a model can do for the agents: some minutes, with progress.
+
+    Measured are one-token answers, short answers, functions (which are run), loops of tools, the outputs of
+    the agents, and which one-token questions beat the detectors. The results are kept in the cache folder by
+    the model's contents, and what they allow is switched on when the model is loaded. Ctrl+C keeps nothing.
+    """
+    from app.commands.agents.profiling import ProfileArguments, run_profile
+
+    given = {**(context.obj or {}), **flags}
+    if measured is not None:
+        if flags.get("model") not in (None, measured):
+            both = f"{measured} and --model {flags['model']}"
+            raise typer.BadParameter(f"{both} contradict each other")
+        given["model"] = measured
+    refuse_remote_contradictions(given)
+    raise typer.Exit(run_profile(ProfileArguments(json_file, write), given))
 
 
 @agents_app.command()

@@ -8,12 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.api.agent_spec import AgentSpec
+from agents.model.abilities import abilities, use_of
+from agents.model.profile import CapabilityProfile
 from agents.plugins.registry import Registry
 from app.commands.console import console
+from app.runtime.model_profile import InstalledProfile
 
 
-def agent_fields(spec: AgentSpec) -> dict[str, Any]:
-    """An agent as JSON members."""
+def agent_fields(spec: AgentSpec, profile: CapabilityProfile | None = None) -> dict[str, Any]:
+    """An agent as JSON members; `model_use` is None if the model's profile is not known."""
     return {
         "key": spec.key,
         "category": spec.category,
@@ -23,6 +26,7 @@ def agent_fields(spec: AgentSpec) -> dict[str, Any]:
         "detectors": list(spec.detectors),
         "output_schema": spec.output_schema,
         "requires": spec.requires.value,
+        "model_use": None if profile is None else use_of(spec, profile),
         "path": None if spec.path is None else str(spec.path),
     }
 
@@ -54,21 +58,27 @@ def agent_details(spec: AgentSpec, registry: Registry) -> dict[str, Any]:
     }
 
 
-def print_agents(specs: Iterable[AgentSpec]) -> None:
-    """A table of agents, by category."""
+def print_agents(specs: Iterable[AgentSpec], installed: InstalledProfile | None) -> None:
+    """A table of agents, by category, with what each uses the installed model for."""
+    profile = None if installed is None else installed.profile
     table = Table(box=None, pad_edge=False)
     table.add_column("AGENT", no_wrap=True)
     table.add_column("OUTPUT", no_wrap=True)
+    if profile is not None:
+        table.add_column("MODEL", no_wrap=True)
     table.add_column("WHAT IT DOES")
     count = 0
     for category, members in groupby(specs, key=lambda spec: spec.category):
         table.add_row(Text(category, style="bold"))
         for spec in members:
             count += 1
-            table.add_row(Text(f"  {spec.key}"), spec.output_schema, Text(spec.description))
+            use = [] if profile is None else [use_of(spec, profile)]
+            table.add_row(Text(f"  {spec.key}"), spec.output_schema, *use, Text(spec.description))
     out = console()
     out.print(table)
     out.print(f"\n{count} agents; `pravaha agents show KEY` describes one.", highlight=False)
+    if installed is not None:
+        out.print(Text(f"{installed.name}: {abilities(profile)}."))
 
 
 def print_agent(spec: AgentSpec, registry: Registry) -> None:

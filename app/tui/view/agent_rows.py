@@ -131,6 +131,11 @@ def build_agents_head(views: Sequence[RunView], order: Order, cells: int) -> Lin
     return justify(spans, right, cells)
 
 
+def build_model_line(name: str, abilities: str, cells: int) -> Line:
+    """What the loaded model does for the agents, in one line."""
+    return cut((Span(safe_line(f"{name}: {abilities}"), "$muted"),), cells)
+
+
 def build_empty(cells: int, key: str) -> list[Line]:
     """What to do while there are no runs."""
     return [

@@ -12,6 +12,9 @@ from textual.geometry import Region
 from textual.widgets import Input
 
 from agents.api.events import RunEvent
+from agents.model.abilities import abilities
+from agents.model.identity import model_identity
+from agents.model.profile_record import known_profile
 from agents.service.run_service import RunService
 from agents.service.run_view import RunView
 from app.text.safe_text import safe_line
@@ -26,6 +29,7 @@ from app.tui.view.agent_rows import (
     build_agent_facts,
     build_agents_head,
     build_empty,
+    build_model_line,
     build_run_timeline,
     build_runs,
 )
@@ -65,6 +69,7 @@ class AgentsPane(DrawnOnTicks, Vertical, can_focus=True):
         self._entry = 0
         self._toggled: set[int] = set()
         self._above = 0
+        self._abilities: tuple[tuple[str, int], str] | None = None
 
     def compose(self) -> ComposeResult:
         """Title, filter and rows."""
@@ -89,10 +94,10 @@ class AgentsPane(DrawnOnTicks, Vertical, can_focus=True):
         if cells <= 1:
             return False
         if self._service is None:
-            self._draw((Span("A replay runs no agents.", "$muted"),), [])
+            self._draw([(Span("A replay runs no agents.", "$muted"),)], [])
             return False
         self._views = list(self._service.runs())
-        head = build_agents_head(self._views, self._order, cells)
+        head = [build_agents_head(self._views, self._order, cells), *self._model(frame, cells)]
         opened = None if self._opened is None else self._view(self._opened.run)
         if opened is not None and self._opened is not None:
             events = self._service.events(opened.id, 0)
@@ -157,8 +162,19 @@ class AgentsPane(DrawnOnTicks, Vertical, can_focus=True):
         self._above = len(top) + 1
         return [*top, (), *lines]
 
-    def _draw(self, head: Line, lines: list[Line]) -> None:
-        self.query_one("#agents-head", Lines).show_lines([head])
+    def _model(self, frame: Frame, cells: int) -> list[Line]:
+        """What the loaded model does for the agents; read again after each run, which may test it."""
+        model = frame.snapshot.model
+        if model is None:
+            return []
+        identity = model_identity(model, frame.client.tokenizer_fingerprint())
+        key = identity, sum(view.state.finished for view in self._views)
+        if self._abilities is None or self._abilities[0] != key:
+            self._abilities = key, abilities(known_profile(identity))
+        return [build_model_line(model.name, self._abilities[1], cells)]
+
+    def _draw(self, head: list[Line], lines: list[Line]) -> None:
+        self.query_one("#agents-head", Lines).show_lines(head)
         self.query_one("#agents-lines", Lines).show_lines(lines)
 
     def _view(self, run: str) -> RunView | None:

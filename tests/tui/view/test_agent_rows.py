@@ -9,6 +9,7 @@ from app.tui.view.agent_rows import (
     RowId,
     build_agent_facts,
     build_agents_head,
+    build_model_line,
     build_run_timeline,
     build_runs,
 )
@@ -156,3 +157,23 @@ def test_rows_come_from_events_alone():
     assert (at_work.started, at_work.tokens_per_second, at_work.tool_calls) == (7.0, 20.0, 1)
     assert (at_work.step, at_work.max_steps, at_work.max_tokens) == (1, 4, 90)
     assert (view.computed_tokens, view.cached_tokens, view.max_tokens) == (30, 12, 900)
+
+
+def test_the_model_line_fits_its_cells():
+    assert (
+        plain([build_model_line("toy", "short texts; writes Plan", 80)])
+        == "toy: short texts; writes Plan"
+    )
+    assert width(build_model_line("toy", "short texts; writes Plan", 12)) <= 12
+
+
+def test_a_model_that_is_tested_is_what_its_agent_does():
+    def tested(done):
+        return RunEvent(
+            done, 1.0, "r", RunEventType.MODEL_TEST, "", "planner",
+            data={"text": f"testing toy once: loops, {done} of 2", "done": done, "total": 2},
+        )  # fmt: skip
+
+    view = fold(RunView("r", "planner", ""), [tested(0), tested(1)])
+    assert view.rows[0].action == "testing toy once: loops, 1 of 2"
+    assert fold(view, [tested(2)]).rows[0].action == ""

@@ -96,6 +96,19 @@ def test_findings_are_shown_and_decisions_counted():
     assert "a.py:7" not in show(events((RunEventType.FINDING, FINDING)), toggled={0})
 
 
+def test_the_test_of_a_model_is_one_line_that_grows():
+    given = [
+        (
+            RunEventType.MODEL_TEST,
+            {"text": f"testing toy once: loops, {n} of 3", "done": n, "total": 3},
+        )
+        for n in range(4)
+    ]
+    text = show(events(*given))
+    assert text.count("testing toy once") == 1
+    assert "loops, 3 of 3" in text
+
+
 def test_agents_of_a_run_are_not_mixed():
     given = events(
         (RunEventType.STEP_STARTED, {"step": 1}),

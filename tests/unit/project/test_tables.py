@@ -1,4 +1,4 @@
-"""The tables of commands and settings in the documentation are those of the code."""
+"""The tables of commands, settings and profiles in the documentation are those of the code."""
 
 import runpy
 from pathlib import Path
@@ -12,6 +12,7 @@ def test_the_tables_are_as_written_by_their_script():
         ("tui.md", "commands_page"),
         ("settings.md", "settings_page"),
         ("api.md", "api_page"),
+        ("agent-model.md", "model_page"),
     ):
         written = (DOCS / page).read_text(encoding="utf-8")
         assert written == make[build](), "run python docs/make_tables.py"

@@ -2,6 +2,7 @@
 
 import json
 import random
+from contextlib import suppress
 
 import pytest
 
@@ -66,10 +67,8 @@ def test_any_damage_is_an_error_of_one_kind():
             place = place[key]
             key = rng.choice(list(place))
         place[key] = rng.choice([None, [], {}, "x", 3, True, {"a": 1}])
-        try:
+        with suppress(ValueError):  # and nothing else
             record_from_fields(data)
-        except ValueError as error:
-            assert "no profile" in str(error)
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
