@@ -30,9 +30,9 @@ _CHECK_NAME = re.compile(
     r"|^_*(can|may)_(?!raise|be_|connect|fetch|parse|skip|reach|change_|fast|start|close|wait|send|match)\w+$"
     r"|^_*(authenticate|authori[sz]e|authenticated|authori[sz]ed|login_required|admin_required|is_valid_token)(_\w+)?$"
 )
-_GUARD_NAME = re.compile(
-    r"auth|login|guard|permission|protect|restrict|require|check_access|before_request", re.I
-)
+_LOGIN = re.compile(r"^_*(log|sign)_?in(_\w+)?$")
+_EXPIRY = re.compile(r"(?i)(^|_)(expir\w*|exp|valid_until|not_after|expires_at)$")
+_NOW = re.compile(r"(?i)(^|[._])(now|utcnow|time|today|timestamp|current_time)(\(.*\))?$")
 _HOOK = re.compile(r"before_(app_)?request|middleware|before_serving|on_request")
 _RIGHT = re.compile(
     r"^(is_)?(admin|administrator|superuser|staff|root|authenticated|authori[sz]ed|logged_in)$"
@@ -79,7 +79,9 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             if _is_check(function):
                 yield from _open_errors(module, function)
                 yield from _early_grant(module, function)
+            if _is_check(function) or _LOGIN.search(function.name):
                 yield from _empty_values(module, function)
+            yield from _inverted_expiry(module, function)
             if _is_check(function) or _is_guard(module, function):
                 yield from _switches(module, function)
                 yield from _paths(module, function)
@@ -384,13 +386,14 @@ def _defaults(module: PythonModule) -> Iterator[Finding]:
     for call, name in module.calls:
         if name == "getattr" and len(call.args) == 3 and is_true(call.args[2]):
             key = constant(call.args[1])
-            if isinstance(key, str) and _RIGHT.search(key):
+            # Objects of users without the attribute is_authenticated are older than it.
+            if isinstance(key, str) and _RIGHT.search(key) and key != "is_authenticated":
                 yield RULES["allowed-by-default"].at(
                     module.file, call.lineno, f"Whoever has no {key} is taken to have it."
                 )
         elif (
             isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("get", "pop", "setdefault")
+            and call.func.attr in ("get", "pop")
             and len(call.args) == 2
             and is_true(call.args[1])
         ):
@@ -420,7 +423,8 @@ def _assertions(module: PythonModule) -> Iterator[Finding]:
             if isinstance(one, ast.Attribute | ast.Name)
         ]
         roles = isinstance(node.test, ast.Compare) and _names_role(node.test.left)
-        if roles or any(_RIGHT.search(one) for one in words):
+        known = "nosec" in module.file.quote(node.lineno)
+        if not known and (roles or any(_RIGHT.search(one) for one in words)):
             yield RULES["assert-as-check"].at(module.file, node.lineno)
 
 
@@ -482,6 +486,8 @@ def _ignored(module: PythonModule) -> Iterator[Finding]:
             function = module.function_of(node)
             if function is not None and function.name == last:
                 continue
+            if any(isinstance(one, ast.Constant) for one in call.args):
+                continue  # a dummy, so that unknown users take as long as known ones
             yield RULES["ignored-check"].at(
                 module.file, node.lineno, f"The answer of {last} is dropped: nothing depends on it."
             )
@@ -543,6 +549,36 @@ def _inverted(module: PythonModule) -> Iterator[Finding]:
                 node.lineno,
                 f"Who is {name} is refused, and everybody else let through.",
             )
+
+
+def _inverted_expiry(module: PythonModule, function: FunctionNode) -> Iterator[Finding]:
+    """`def is_valid(token): return token.expires < now()`: what has expired is valid."""
+    valid = re.search(
+        r"^_*is_(still_)?(valid|active|fresh|current|alive|usable)\w*$", function.name
+    )
+    expired = re.search(r"^_*(is|has)_(expired|outdated|stale)\w*$", function.name)
+    body = _body(function)
+    if not (valid or expired) or len(body) != 1 or not isinstance(body[0], ast.Return):
+        return
+    test = body[0].value
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return
+    left, right = ast.unparse(test.left), ast.unparse(test.comparators[0])
+    less = isinstance(test.ops[0], ast.Lt | ast.LtE)
+    if not less and not isinstance(test.ops[0], ast.Gt | ast.GtE):
+        return
+    if _EXPIRY.search(left.rpartition(".")[2]) and _NOW.search(right):
+        expiry_first = less
+    elif _EXPIRY.search(right.rpartition(".")[2]) and _NOW.search(left):
+        expiry_first = not less
+    else:
+        return
+    if expiry_first == bool(valid):
+        word = "valid" if valid else "expired"
+        yield RULES["inverted-check"].at(
+            module.file, test.lineno, f"{function.name} holds for the wrong ones: the comparison says the "
+            f"opposite of {word}.",
+        )  # fmt: skip
 
 
 def _positive(test: ast.expr) -> str:
