@@ -7,7 +7,7 @@ no route is checked at all, the others are noted only.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
@@ -16,6 +16,7 @@ from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.python_names import argument, constant
 from agents.detectors.rule_file import JAVASCRIPT, RuleEntry, RuleFile
+from agents.detectors.security.request_data import client_values, requested_key
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -179,9 +180,10 @@ def _is_route(node: ast.expr) -> bool:
 
 
 def _python_roles(module: PythonModule) -> Iterator[Finding]:
-    """`request.args.get("role") == "admin"`, `if request.json["is_admin"]:`."""
+    """`request.args.get("role") == "admin"`, `if request.json["is_admin"]:`, also by way of a name."""
     if "request" not in module.file.text:
         return
+    of_function: dict[ast.AST | None, Mapping[str, ast.expr]] = {None: {}}
     for node in module.of(ast.Compare, ast.If, ast.IfExp, ast.While, ast.BoolOp):
         tests: list[ast.expr] = []
         if isinstance(node, ast.Compare):
@@ -190,30 +192,16 @@ def _python_roles(module: PythonModule) -> Iterator[Finding]:
             tests = [node.test]
         elif isinstance(node, ast.BoolOp):
             tests = node.values
+        function = module.function_of(node)
+        if function is not None and function not in of_function:
+            of_function[function] = client_values(module, function)
+        values = of_function[function]
         for one in tests:
-            key = _requested_key(one)
+            source = values.get(one.id, one) if isinstance(one, ast.Name) else one
+            key = requested_key(source, values)
             if key and _ROLE_KEY.match(key):
                 text = f"The client sends {key} itself: take it from the session or the database."
                 yield RULES["client-supplied-role"].at(module.file, one.lineno, text)
-
-
-def _requested_key(node: ast.expr) -> str:
-    """The key that is read of a request's arguments, form, body, headers or cookies; empty otherwise."""
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "get"
-    ):
-        owner, key = node.func.value, constant(argument(node, 0))
-    elif isinstance(node, ast.Subscript):
-        owner, key = node.value, constant(node.slice)
-    else:
-        return ""
-    written = ast.unparse(owner)
-    parts = r"(args|form|values|json|get_json\(.*\)|headers|cookies|GET|POST|COOKIES|META|query_params|data)"
-    if re.search(rf"\brequest\.{parts}$", written) and isinstance(key, str):
-        return key
-    return ""
 
 
 _LOOKUPS = re.compile(
