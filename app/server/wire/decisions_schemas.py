@@ -122,13 +122,10 @@ class DecisionRequest(Body):
     questions: Annotated[list[DecisionQuestion], Field(min_length=1, max_length=MAX_QUESTIONS)]
     """1 to 400 questions, each about the input alone."""
     calibrate: bool | None = None
-    """Subtract what the model answers about an input without content; not for scores. By default
-    false."""
+    """Subtract what the model says about an input without content, except of scores."""
     margin: Share | None = None
-    """The least difference of the two best probabilities; below it an answer is marked as `abstained`.
-    By default 0.1."""
+    """Least difference of the two best probabilities, else an answer is `abstained`; 0.1 by default."""
     min_label_mass: Share | None = None
-    """The least probability that the model answers with a label at all; below it the answer is a refusal.
-    By default 0.01."""
+    """Least probability of all labels together, else an answer is a refusal; 0.01 by default."""
     cache_salt: Annotated[str | None, StringConstraints(min_length=1, max_length=1024)] = None
     """Rows share KV blocks only with requests of the same salt."""
