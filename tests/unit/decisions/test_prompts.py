@@ -57,3 +57,19 @@ def test_many_levels_say_what_their_labels_are():
     labels = Labels(byte_tokenizer().encode, 27)
     text = "".join(map(chr, tails(score("How?", range(27)), labels, byte_tokenizer().encode)[0]))
     assert text.endswith("\nC6) 26\nAnswer with one letter and one digit.\n")
+
+
+THINKING = """
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' }}
+    {%- if message.role == 'assistant' %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}
+    {{- message.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n<think>\\n' }}{%- endif %}"""
+
+
+def test_questions_stand_behind_the_reasoning():
+    tokenizer = byte_tokenizer(template=THINKING)
+    text = tokenizer.decode(input_ids(tokenizer, "Late!"), skip_special=False)
+    assert text.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    assert text.count("<think>") == 1
