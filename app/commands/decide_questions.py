@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -20,7 +19,7 @@ Option = tuple[str, list[str]]
 class DecideCommand(TyperCommand):
     """Takes `--choice` and `--score` with as many words as follow, which click itself does not."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the questions apart and parse the other arguments."""
         rest, asked = divided(args)
         ctx.meta[ASKED] = asked
@@ -33,7 +32,7 @@ def divided(args: Sequence[str]) -> tuple[list[str], list[Option]]:
     The words of a question end at the next option, or at `--`, behind which files stand.
 
     Raises:
-        click.UsageError: a question has no words.
+        typer.BadParameter: a question has no words.
     """
     rest: list[str] = []
     asked: list[Option] = []
@@ -52,7 +51,7 @@ def divided(args: Sequence[str]) -> tuple[list[str], list[Option]]:
             words.append(args[at])
             at += 1
         if not words:
-            raise click.UsageError(f"Option '{name}' requires a question.")
+            raise typer.BadParameter(f"{name} needs a question behind it")
         asked.append((name, words))
     return rest, asked
 

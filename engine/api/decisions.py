@@ -165,6 +165,18 @@ class DecisionRules:
                     f"{name} must be between 0 and 1, not {value!r:.40}.", param=name
                 )
 
+    def read(
+        self, question: DecisionQuestion, probabilities: Sequence[float], label_mass: float
+    ) -> "DecisionAnswer":
+        """The answer to a question whose options have these probabilities."""
+        best, next_best = sorted(probabilities, reverse=True)[:2]
+        outcome: Outcome = "decided"
+        if label_mass < self.min_label_mass:
+            outcome = "refused"
+        elif best - next_best < self.margin:
+            outcome = "abstained"
+        return DecisionAnswer(question, tuple(probabilities), label_mass, outcome)
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionAnswer:

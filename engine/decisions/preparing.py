@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engine.api.chat import ChatMessage
 from engine.api.decisions import MAX_QUESTIONS, DecisionQuestion, DecisionRules
 from engine.api.errors import InvalidRequest
 from engine.api.image import PlacedImage
@@ -13,6 +14,9 @@ from engine.text.tokenizer import Tokenizer
 
 TEMPLATE_VARIABLES = {"enable_thinking": False}
 """For chat templates of models that reason: the answer begins at once."""
+
+BEGUN: ChatMessage = {"role": "assistant", "content": "Answers"}
+"""An answer, in place of which the questions stand."""
 
 
 def prepare(
@@ -67,11 +71,13 @@ def prepare(
 
 
 def input_ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Token ids of a text that questions are asked about, up to where they begin.
+    """Token ids of a text that questions are asked about, up to the beginning of the answer.
+
+    That is where the template writes an answer that is begun, so behind reasoning, which is empty.
 
     Raises:
         InvalidRequest: it is not valid Unicode, or the chat template rejects a plain message.
     """
-    return tokenizer.encode_chat(
-        [{"role": "user", "content": instructed(text)}], variables=TEMPLATE_VARIABLES
-    )
+    messages: list[ChatMessage] = [{"role": "user", "content": instructed(text)}, BEGUN]
+    ids, begun = tokenizer.encode_open_chat(messages, variables=TEMPLATE_VARIABLES)
+    return ids[: len(ids) - begun]

@@ -231,7 +231,8 @@ def test_answers_that_are_too_close_are_marked():
         served = Served(engine, server, None)
         (close,) = served.post().json()["answers"]
         (apart,) = served.post(margin=0.01).json()["answers"]
-    assert close["abstained"] and not apart["abstained"]
+    assert close["abstained"]
+    assert not apart["abstained"]
     assert close["probability"] == pytest.approx(1.1 / 2.1)
     assert close["label_mass"] == pytest.approx(0.5)
 
@@ -265,6 +266,70 @@ def test_calibration_subtracts_what_is_said_about_nothing_and_asks_it_once():
     assert (after, kept) == (2 + 4, 2)
     assert scale["score"] == pytest.approx(1)
     assert len(engine.requests) == after + kept + 2  # a scale is not calibrated
+
+
+BY_ID = [
+    {"id": "happy", "type": "yes_no", "question": "The writer is content.", "yes": "at all", "no": {"a": 1}},
+    {"id": "topic", "type": "choice", "question": {"what": "topic"},
+     "options": [{"name": "delivery", "description": ["late"]}, {"name": "price"}, {"name": "taste"}]},
+    {"id": "anger", "type": "score", "question": "How angry?", "levels": ["calm", "annoyed", "angry"]},
+]  # fmt: skip
+
+
+def test_questions_with_ids_are_answered_by_them(scripted):
+    answer = scripted.post(questions=BY_ID, input={"text": "Late!"}, temperature=1.0).json()
+    assert (answer["object"], answer["model"]) == ("decisions", "toy")
+    happy, topic, anger = (answer["answers"][one["id"]] for one in BY_ID)
+    assert happy == {
+        "type": "yes_no", "label_mass": pytest.approx(1),
+        "probabilities": {"yes": pytest.approx(0.75), "no": pytest.approx(0.25)},
+    }  # fmt: skip
+    assert (topic["choice"], topic["probabilities"]["delivery"]) == ("delivery", pytest.approx(0.8))
+    assert (anger["score"], list(anger["probabilities"])) == (pytest.approx(1.25), ["0", "1", "2"])
+    usage = answer["usage"]
+    assert usage["prompt_tokens"] == usage["total_tokens"] > 0
+    texts = [shown(one) for one in scripted.engine.requests[-6:]]
+    assert all('{"text":"Late!"}' in text for text in texts)
+    assert 'The writer is content.\nyes: at all\nno: {"a":1}\n' in texts[0]
+    assert '{"what":"topic"}\nA) delivery: ["late"]' in texts[2]
+
+
+def test_questions_with_ids_are_never_refused():
+    engine = ScriptedEngine(weighing(0.001, yes=3.0))
+    with live(engine) as server:
+        answer = Served(engine, server, None).post(questions=BY_ID[:1]).json()
+    assert answer["answers"]["happy"]["label_mass"] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(
+    ("questions", "words"),
+    [
+        ([BY_ID[0], PREDICATE], "questions[1].id"),
+        ([BY_ID[0], BY_ID[0]], "the same id"),
+        ([BY_ID[0] | {"id": ""}], "questions[0].id"),
+        ([BY_ID[0] | {"surprise": 1}], "'surprise'"),
+        ([BY_ID[0] | {"type": "predicate"}, 5], "questions[1].id"),
+        ([BY_ID[0] | {"question": None}], "questions[0].instructions"),
+        ([BY_ID[1] | {"options": ["a", "b"]}], "questions[0].choices[0]"),
+        ([BY_ID[1] | {"options": [{"name": "a", "size": 1}, {"name": "b"}]}], "choices[0].size"),
+        ([BY_ID[2] | {"levels": 7}], "questions[0].levels"),
+        ([BY_ID[2] | {"levels": ["a"]}], "at least 2"),
+    ],
+)
+def test_a_refusal_of_questions_with_ids_says_what_is_wrong(scripted, questions, words):
+    assert words in scripted.refusal(questions=questions)["message"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"temperature": 0.5}, {"images": ["data:,"]}, {"return_prompt_token_ids": True},
+        {"prompt_format_version": 1}, {"chat_template_kwargs": {"enable_thinking": True}},
+    ],
+)  # fmt: skip
+def test_what_the_other_servers_take_and_this_one_does_not_is_refused(scripted, fields):
+    (param,) = fields
+    assert scripted.refusal(**fields)["param"] == param
 
 
 def test_a_salt_is_that_of_all_rows(scripted):

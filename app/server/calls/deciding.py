@@ -20,11 +20,11 @@ from app.server.calls.prompts import TURN_COST_CHARS, chat_prompt
 from app.server.calls.responses_request import OwnNames
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
-from app.server.wire.schemas import ChatCompletionRequest
+from app.server.wire.schemas import ChatCompletionRequest, Message
 from engine.api.decisions import DecisionQuestion, Decisions
 from engine.api.image import PlacedImage
 from engine.decisions.batch import DecisionBatch
-from engine.decisions.preparing import TEMPLATE_VARIABLES, prepare
+from engine.decisions.preparing import BEGUN, TEMPLATE_VARIABLES, prepare
 
 _LABEL_TOKENS = 2
 
@@ -61,9 +61,10 @@ async def _prepared(
         messages = images.in_messages(messages, small=model.info.is_small)
         request.state.images = images.way
     guard = CallGuard(context, body)
-    form = ChatForm(variables=TEMPLATE_VARIABLES)
-    prompt = await chat_prompt(model, messages, form, check=guard.check_value)
-    ids, placed = prompt.ids, tuple[PlacedImage, ...]()
+    form = ChatForm(continue_final_message=True, variables=TEMPLATE_VARIABLES)
+    begun = [*messages, Message.model_validate(BEGUN)]
+    prompt = await chat_prompt(model, begun, form, check=guard.check_value)
+    ids, placed = prompt.ids[: len(prompt.ids) - prompt.continued_tokens], tuple[PlacedImage, ...]()
     if images is not None:
         ids, placed = await images.placed(context, ids)
 

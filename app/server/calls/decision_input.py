@@ -60,9 +60,16 @@ def asked_decisions(body: DecisionRequest) -> AskedDecisions:
         decision_messages(body),
         tuple(asked_question(one, path) for one, path in zip(body.questions, paths, strict=True)),
         paths,
-        DecisionRules(body.calibrate, body.margin, body.min_label_mass),
+        _rules(body),
         body.cache_salt,
     )
+
+
+def _rules(body: DecisionRequest) -> DecisionRules:
+    given = {name: getattr(body, name) for name in ("calibrate", "margin", "min_label_mass")}
+    if body.has_ids and given["min_label_mass"] is None:
+        given["min_label_mass"] = 0.0  # its form has no refusal
+    return DecisionRules(**{name: value for name, value in given.items() if value is not None})
 
 
 def decision_messages(body: DecisionRequest) -> ChatInput:

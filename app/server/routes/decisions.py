@@ -9,7 +9,8 @@ from app.server.calls.decision_input import asked_decisions
 from app.server.calls.extra_fields import check_extra_fields
 from app.server.middleware.auth import requires
 from app.server.process.context import server_context
-from app.server.wire.answers.decisions import DecisionsAnswer
+from app.server.wire.answers.decisions import DecisionsAnswer, DecisionsByIdAnswer
+from app.server.wire.decisions_by_id import answers_by_id
 from app.server.wire.decisions_schemas import DecisionRequest
 from app.server.wire.described import answers
 from app.server.wire.json_body import JsonRoute
@@ -21,12 +22,14 @@ router = APIRouter(route_class=JsonRoute)
 
 @router.post("/v1/decisions")
 @requires("infer")
-@answers(DecisionsAnswer)
+@answers(DecisionsAnswer | DecisionsByIdAnswer)
 async def create_decisions(body: DecisionRequest, request: Request) -> Response:
     """Answers in the order of the questions; nothing is generated."""
     context = server_context(request)
     check_extra_fields(request, body)
     decided = await decide(request, context, asked_decisions(body))
+    if body.has_ids:
+        return json_response(answers_by_id(decided))
     return json_response(
         {
             "model": decided.model,

@@ -4,14 +4,22 @@ The items of the input and the parts of instructions are read by `calls.decision
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
 
-from app.server.wire.body import Body, IsOff, nothing_or
+from app.server.wire.body import Body, IsOff, nothing, nothing_or
+from app.server.wire.decisions_by_id import has_ids, without_ids
 from app.server.wire.generation_fields import OF_THE_CALLER, WITHOUT_EFFECT
 from app.server.wire.responses_schemas import ItemsOrText, ModelName
-from engine.api.decisions import MARGIN, MAX_OPTIONS, MAX_QUESTIONS, MIN_LABEL_MASS
+from engine.api.decisions import MAX_OPTIONS, MAX_QUESTIONS
 
 MAX_PARTS = 256
 
@@ -83,7 +91,29 @@ class DecisionRequest(Body):
         "prompt_cache_key": "one server has one cache",
         "prompt_cache_options": WITHOUT_EFFECT["prompt_cache_options"],
     }
-    unsupported: ClassVar[Mapping[str, IsOff]] = {"joint": nothing_or(False)}
+    unsupported: ClassVar[Mapping[str, IsOff]] = {
+        "joint": nothing_or(False),
+        "images": nothing_or([]),
+        "temperature": nothing_or(1, 1.0),
+        "chat_template_kwargs": nothing_or({}, {"enable_thinking": False}),
+        "return_prompt_token_ids": nothing_or(False),
+        "prompt_format_version": nothing,
+    }
+    _has_ids: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """A body in SGLang's form is read as one in OpenAI's."""
+        by_id = has_ids(value)
+        body = handler(without_ids(value) if by_id else value)
+        body._has_ids = by_id
+        return body
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the answers are given by the ids of the questions, as SGLang's server does."""
+        return self._has_ids
 
     model: ModelName
     """Name or alias of the model."""
@@ -91,11 +121,11 @@ class DecisionRequest(Body):
     """What the questions are about: a text, or a list of messages, calls of tools and their outputs."""
     questions: Annotated[list[DecisionQuestion], Field(min_length=1, max_length=MAX_QUESTIONS)]
     """1 to 400 questions, each about the input alone."""
-    calibrate: bool = False
-    """Subtract what the model answers about an input without content; not for scores."""
-    margin: Share = MARGIN
-    """The least difference of the two best probabilities; below it an answer is marked as `abstained`."""
-    min_label_mass: Share = MIN_LABEL_MASS
-    """The least probability that the model answers with a label at all; below it the answer is a refusal."""
+    calibrate: bool | None = None
+    """Subtract what the model says about an input without content, except of scores."""
+    margin: Share | None = None
+    """Least difference of the two best probabilities, else an answer is `abstained`; 0.1 by default."""
+    min_label_mass: Share | None = None
+    """Least probability of all labels together, else an answer is a refusal; 0.01 by default."""
     cache_salt: Annotated[str | None, StringConstraints(min_length=1, max_length=1024)] = None
     """Rows share KV blocks only with requests of the same salt."""

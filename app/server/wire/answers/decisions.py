@@ -104,3 +104,35 @@ class DecisionsAnswer(Answer):
     model: str
     answers: list[PredicateAnswer | ChoiceAnswer | ScoreAnswer | RefusedAnswer]
     usage: DecisionUsage
+
+
+class AnswerById(Answer):
+    """An answer in SGLang's form."""
+
+    type: Literal["yes_no", "choice", "score"]
+    probabilities: dict[str, float]
+    """By option, or by the place of a level; they sum to 1."""
+    label_mass: float
+    choice: str | None = None
+    """Of a choice."""
+    score: float | None = None
+    """Of a score."""
+
+
+class PromptUsage(Answer):
+    """Token counts of a prompt without an answer."""
+
+    prompt_tokens: int
+    completion_tokens: Literal[0]
+    total_tokens: int
+
+
+class DecisionsByIdAnswer(Answer):
+    """Answers by the ids of the questions: to a request in SGLang's form."""
+
+    object: Literal["decisions"]
+    model: str
+    prompt_format_version: int
+    """0: the wording is none of SGLang's."""
+    answers: dict[str, AnswerById]
+    usage: PromptUsage
