@@ -12,6 +12,7 @@ from app.commands.agents.command import agents_app
 from app.commands.bench.command import bench
 from app.commands.chat import chat
 from app.commands.doctor import doctor
+from app.commands.launch import launch
 from app.commands.mcp import mcp_app
 from app.commands.memory import memory_app
 from app.commands.models import models_app
@@ -41,7 +42,18 @@ _TAKE_GUARDRAILS = {"run", "chat", "mcp", "web", "acp"}
 _ANSWER_FROM_DOCUMENTS = {"chat", "web"}
 _RUN_AGENTS = {"agents", "pipelines", "acp"}
 _USE_TOOLS = {"agents", "pipelines", "doctor", "mcp", "acp"}
-_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "chat", "doctor", "mcp", "web", "acp"}
+_TAKE_SETTINGS = {
+    "agents",
+    "pipelines",
+    "bench",
+    "run",
+    "chat",
+    "doctor",
+    "mcp",
+    "web",
+    "acp",
+    "launch",
+}
 
 
 def _print_version(wanted: bool) -> None:
@@ -198,6 +210,7 @@ cli.command()(run)
 cli.command()(chat)
 cli.command()(web)
 cli.command()(acp)
+cli.command()(launch)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
 cli.add_typer(agents_app, name="agents")

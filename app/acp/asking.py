@@ -112,7 +112,7 @@ class Asking:
             folder = Path(request.folder or self._folder)
             content = await asyncio.to_thread(diff_content, diff, folder, self._files)
         words = [request.target, f"Asked because {request.reason}." if request.reason else ""]
-        if not content:
+        if not content and request.target not in arguments.values():
             words.append(request.arguments)
         return ToolCallUpdate(
             tool_call_id=call,
