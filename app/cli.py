@@ -14,6 +14,7 @@ from app.commands.chat import chat
 from app.commands.decide import decide
 from app.commands.decide_questions import DecideCommand
 from app.commands.doctor import doctor
+from app.commands.launch import launch
 from app.commands.mcp import mcp_app
 from app.commands.memory import memory_app
 from app.commands.models import models_app
@@ -43,7 +44,19 @@ _TAKE_GUARDRAILS = {"run", "chat", "mcp", "web", "acp"}
 _ANSWER_FROM_DOCUMENTS = {"chat", "web"}
 _RUN_AGENTS = {"agents", "pipelines", "acp"}
 _USE_TOOLS = {"agents", "pipelines", "doctor", "mcp", "acp"}
-_TAKE_SETTINGS = {"agents", "pipelines", "bench", "run", "decide", "chat", "doctor", "mcp", "web", "acp"}
+_TAKE_SETTINGS = {
+    "agents",
+    "pipelines",
+    "bench",
+    "run",
+    "decide",
+    "chat",
+    "doctor",
+    "mcp",
+    "web",
+    "acp",
+    "launch",
+}
 
 
 def _print_version(wanted: bool) -> None:
@@ -201,6 +214,7 @@ cli.command(cls=DecideCommand)(decide)
 cli.command()(chat)
 cli.command()(web)
 cli.command()(acp)
+cli.command()(launch)
 cli.command()(doctor)
 cli.add_typer(models_app, name="models")
 cli.add_typer(agents_app, name="agents")

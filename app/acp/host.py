@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.models.progress import FetchProgress
     from engine.retrieval.parsing.image_reader import ImageReader
 
-DEFAULT_TOOLS = ("read", "grep", "glob", "edit", "write", "shell", "todo")
+DEFAULT_TOOLS = ("read", "grep", "glob", "edit", "write", "shell")
 """What the model may call, where the settings choose nothing else."""
 
 

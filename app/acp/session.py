@@ -1,13 +1,12 @@
 """`AcpSession`: one conversation of an editor: its folder, its tools, and the turn that runs.
 
-A turn is a prompt and everything until its answer is complete: the model's rounds with calls of tools, or an
-agent's run. Updates are sent in their order by one task (`_send_updates`). Approvals are asked by tasks of
-their own, because a turn goes on while a person thinks.
+A turn is a prompt and everything until its answer is complete: the model's rounds with calls of tools
+(`model_calls`), or an agent's run (`agent_turn`). Approvals are asked beside it (`asking`), and everything is
+told in its order (`updates`).
 """
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,37 +27,28 @@ from acp.schema import (
     PromptResponse,
     SessionInfoUpdate,
     StopReason,
-    ToolCallUpdate,
     Usage,
     UsageUpdate,
 )
 
 from agents.api.agent_spec import PermissionMode
-from agents.api.errors import AgentError, InvalidTask
+from agents.api.errors import AgentError
 from agents.reports.markdown import markdown_of
-from agents.runs.approvals import ApprovalRequest, Decision
-from agents.service.run_request import RunRequest
-from agents.tool_loop.values import LoopEvent, LoopEventType
-from agents.tools.tool import Effect
-from app.acp.agent_updates import RunUpdates
+from agents.service.run_request import REPAIR, RunRequest
+from agents.tool_loop.values import LoopEvent
+from app.acp.agent_turn import AgentTurn, allows, offer_changes
+from app.acp.asking import Asking
 from app.acp.commands import ChatCall, paths_of, read_command
 from app.acp.editor import Editor
 from app.acp.editor_files import EditorFiles
 from app.acp.host import Host, OpeningHost
+from app.acp.model_calls import ModelCalls
 from app.acp.prompt_content import Prompt, read_prompt
 from app.acp.replay import history_updates
-from app.acp.tool_updates import (
-    arguments_of,
-    changes_of,
-    diff_content,
-    edit_content,
-    kind_of,
-    locations_of,
-    steps_plan,
-    text_content,
-    title_of,
-    todo_plan,
-)
+from app.acp.requests import INVALID_REQUEST
+from app.acp.session_folders import SessionFolders
+from app.acp.tool_updates import steps_plan
+from app.acp.updates import Updates
 from app.runtime.chat_tools import ChatTools
 from app.slash.agents import AgentCall
 from app.slash.attachments import check_all_fit
@@ -78,13 +68,9 @@ from engine.retrieval.parsing.document_reader import DocumentReader
 
 _LOOK_S = 0.5
 """Most seconds between two looks at what runs, in case a wake-up is missed."""
-_STOP_S = 20.0
-"""Seconds that a cancelled run gets to end by itself; its processes end at once."""
 _LOAD_POLL_S = 0.1
-MAX_SHOWN_OUTPUT = 8_000
-"""Characters of a command's output that are shown while it runs."""
-INVALID_REQUEST = -32600
-_log = logging.getLogger(__name__)
+Catalogue = Callable[[], Awaitable[Mapping[str, Mapping[str, Any]]]]
+"""Awaits the agents, pipelines and the repair by name."""
 
 
 class _Cancelled(Exception):
@@ -97,21 +83,15 @@ class _Turn:
 
     Attributes:
         cancelled: whether the client has asked to stop.
-        calls: the client's ids of running calls, by the ids that the model's loop gives them.
-        edits: the contents of calls that change a file, by the client's id.
-        output: what a running call has written so far, by the client's id.
-        asked: approvals that a person is being asked about.
-        awaited: approvals that were announced and do not wait yet, with the client's id of their call.
+        asking: asks about its calls; None before the session is open.
+        calls: shows the model's calls.
         reasoned: characters of each answer's reasoning that were sent.
         nodes: the answers of this turn.
     """
 
     cancelled: bool = False
-    calls: dict[str, str] = field(default_factory=dict)
-    edits: dict[str, list[Any]] = field(default_factory=dict)
-    output: dict[str, str] = field(default_factory=dict)
-    asked: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    awaited: dict[str, str] = field(default_factory=dict)
+    asking: Asking | None = None
+    calls: ModelCalls | None = None
     reasoned: dict[str, int] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
 
@@ -170,8 +150,7 @@ class AcpSession:
         self._title = ""
         self._counter = 0
         self._model_names: tuple[str, ...] = ()
-        self._updates: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]]] = asyncio.Queue()
-        self._sender = asyncio.create_task(self._send_updates())
+        self._updates = Updates(editor, session_id)
         self._opening_lock = asyncio.Lock()
         self._closed = False
 
@@ -205,7 +184,7 @@ class AcpSession:
                 if tree_id is not None:
                     conversations.conversations.open(tree_id)
                 tools.wake = self.wake_from_thread
-                tools.report = partial(self._loop_event_from_thread)
+                tools.report = self._loop_event_from_thread
                 self._resources.push(stack.pop_all())
             if self._mcp and host.mcp_with is None:
                 self.notes.append("MCP servers of the editor are not used with --attach.")
@@ -221,10 +200,7 @@ class AcpSession:
         """Stop the turn, save what was said, and give everything back. Idempotent."""
         self._closed = True
         self.cancel()
-        turn = self._turn
-        for asking in () if turn is None else tuple(turn.asked.values()):
-            asking.cancel()
-        self._sender.cancel()
+        self._updates.close()
         with suppress(PravahaError):
             self._resources.close()
 
@@ -265,7 +241,7 @@ class AcpSession:
         """Whether a prompt is being answered."""
         return self._turn is not None
 
-    async def prompt(self, blocks: list[Any], catalogue: "Callable[[], Any]") -> PromptResponse:
+    async def prompt(self, blocks: list[Any], catalogue: Catalogue) -> PromptResponse:
         """Answer a prompt; returns when everything was sent.
 
         Args:
@@ -287,11 +263,13 @@ class AcpSession:
         except _Cancelled:
             reason = "cancelled"
         finally:
-            self._end_asking(turn)
-            self._fail_open_calls(turn)
+            if turn.asking is not None:
+                turn.asking.end()
+            if turn.calls is not None:
+                turn.calls.end()
             self._turn = None
         await self._tell_figures()
-        await self._updates.join()
+        await self._updates.sent()
         usage = None if self._conversations is None else self._usage(turn)
         return PromptResponse(stop_reason=reason, usage=usage)
 
@@ -304,7 +282,8 @@ class AcpSession:
         if self._conversations is not None:
             for node in self._conversations.answers.running:
                 self._conversations.answers.stop(node)
-        self._end_asking(turn)
+        if turn.asking is not None:
+            turn.asking.end()
         self._wake.set()
 
     def wake_from_thread(self) -> None:
@@ -316,13 +295,11 @@ class AcpSession:
         """Tell the client what was said in the conversation."""
         conversations = await self.open()
         for update in history_updates(conversations.path(), self.folder):
-            self._tell(update)
+            self._updates.tell(update)
         await self._tell_figures()
-        await self._updates.join()
+        await self._updates.sent()
 
-    async def _answer(
-        self, turn: _Turn, blocks: list[Any], catalogue: "Callable[[], Any]"
-    ) -> StopReason:
+    async def _answer(self, turn: _Turn, blocks: list[Any], catalogue: Catalogue) -> StopReason:
         prompt = await read_prompt(blocks, self.folder, self._documents, self._editor_text)
         if not (prompt.text.strip() or prompt.images):
             raise InvalidRequest("The message is empty.")
@@ -331,7 +308,7 @@ class AcpSession:
         agents = await catalogue()
         self._stop_if_cancelled(turn)
         for note in self.notes:
-            self._tell(update_agent_thought_text(f"{note}\n"))
+            self._updates.tell(update_agent_thought_text(f"{note}\n"))
         self.notes.clear()
         match read_command(prompt.typed, agents, self.folder):
             case ChatCall() as call:
@@ -348,7 +325,12 @@ class AcpSession:
         """The conversations, once they are open; a client sees what is waited for."""
         if self._conversations is None and not self._opening.opened.done():
             await self._show_waiting(turn, lambda: self._opening.status, self._opening.opened.done)
-        return await self.open()
+        conversations, host = await self.open(), self._required_host
+        turn.asking = Asking(
+            host.service, self._editor, self._updates, self.id, self.folder, self._files
+        )
+        turn.calls = ModelCalls(self._updates, turn.asking, self.folder, self._files, self._new_id)
+        return conversations
 
     async def _wait_for_model(self, turn: _Turn, conversations: TreeSession) -> None:
         """Wait until the model is loaded.
@@ -378,16 +360,18 @@ class AcpSession:
     ) -> None:
         """Wait, and show what for as a call that runs."""
         call, shown = self._new_id("load"), status()
-        self._tell(start_tool_call(call, shown, kind="other", status="in_progress"))
+        self._updates.tell(start_tool_call(call, shown, kind="other", status="in_progress"))
         try:
             while not done():
                 self._stop_if_cancelled(turn)
                 await asyncio.sleep(_LOAD_POLL_S)
                 if status() != shown:
                     shown = status()
-                    self._tell(update_tool_call(call, title=shown))
+                    self._updates.tell(update_tool_call(call, title=shown))
         finally:
-            self._tell(update_tool_call(call, status="failed" if turn.cancelled else "completed"))
+            self._updates.tell(
+                update_tool_call(call, status="failed" if turn.cancelled else "completed")
+            )
 
     # Chat.
 
@@ -439,7 +423,7 @@ class AcpSession:
         try:
             choices = await asyncio.to_thread(tools.choices)
         except AgentError as error:
-            self._tell(update_agent_thought_text(f"No tools: {error}\n"))
+            self._updates.tell(update_agent_thought_text(f"No tools: {error}\n"))
             tools.chosen = ()
             return
         chosen = [
@@ -457,9 +441,9 @@ class AcpSession:
         before = {node.id for node in conversations.path()}
         self._save_folder()
         while conversations.answers.running:
-            self._wake.clear()
             self._pump(turn, conversations)
-            self._ask_approvals(turn)
+            if turn.asking is not None:
+                turn.asking.look()
             if conversations.answers.running:
                 await self._woken()
         self._pump(turn, conversations)
@@ -475,7 +459,7 @@ class AcpSession:
         if turn.cancelled:
             return "cancelled"
         if finish == REPETITION:
-            self._tell(update_agent_message_text("\n\n(stopped: it repeated itself)"))
+            self._updates.tell(update_agent_message_text("\n\n(stopped: it repeated itself)"))
         if finish == CONTENT_FILTER:
             return "refusal"
         return "max_tokens" if finish == FinishReason.LENGTH.value else "end_turn"
@@ -491,7 +475,7 @@ class AcpSession:
             reasoning, sent = view.reasoning or "", turn.reasoned.get(view.id, 0)
             if len(reasoning) > sent:
                 turn.reasoned[view.id] = len(reasoning)
-                self._tell(
+                self._updates.tell(
                     AgentThoughtChunk(
                         session_update="agent_thought_chunk",
                         content=text_block(reasoning[sent:]),
@@ -499,7 +483,7 @@ class AcpSession:
                     )
                 )
             if delta.text:
-                self._tell(
+                self._updates.tell(
                     AgentMessageChunk(
                         session_update="agent_message_chunk",
                         content=text_block(delta.text),
@@ -515,131 +499,8 @@ class AcpSession:
 
     def _take_loop_event(self, event: LoopEvent) -> None:
         turn = self._turn
-        if turn is None:
-            return  # of a turn that was cancelled
-        data, name = event.data, str(event.data.get("name", ""))
-        if event.type is LoopEventType.CALL_STARTED:
-            call = turn.calls[event.call] = self._new_id("call")
-            arguments = arguments_of(str(data.get("arguments", "")))
-            if name == "todo" and (plan := todo_plan(arguments)) is not None:
-                self._tell(plan)
-            self._later(partial(self._tell_call, turn, call, name, arguments))
-            return
-        call = turn.calls.get(event.call, "")
-        match event.type:
-            case LoopEventType.NOTE:
-                self._tell(update_agent_thought_text(f"{data.get('text', '')}\n"))
-            case LoopEventType.APPROVAL_REQUESTED:
-                if not call:  # of an MCP server, before the first call
-                    call = self._new_id("call")
-                    self._tell(start_tool_call(call, name, kind="other", status="pending"))
-                turn.awaited[str(data.get("approval"))] = call
-                self._wake.set()
-            case LoopEventType.APPROVAL_RESOLVED if not event.call:
-                pass
-            case LoopEventType.CALL_PERMITTED if call:
-                self._tell(update_tool_call(call, status="in_progress"))
-            case LoopEventType.CALL_OUTPUT if call:
-                shown = turn.output.get(call, "") + str(data.get("text", ""))
-                turn.output[call] = shown[:MAX_SHOWN_OUTPUT]
-                self._tell(update_tool_call(call, content=text_content(turn.output[call])))
-            case LoopEventType.CALL_FINISHED if call:
-                del turn.calls[event.call]
-                self._later(partial(self._tell_result, turn, call, dict(data)))
-            case _:
-                pass
-
-    async def _tell_call(
-        self, turn: _Turn, call: str, name: str, arguments: dict[str, Any]
-    ) -> None:
-        content = await asyncio.to_thread(edit_content, name, arguments, self.folder, self._files)
-        turn.edits[call] = content
-        await self._editor.update(
-            self.id,
-            start_tool_call(
-                call,
-                title_of(name, arguments),
-                kind=kind_of(name),
-                status="pending",
-                content=content or None,
-                locations=locations_of(arguments, self.folder),
-                raw_input=arguments,
-            ),
-        )
-
-    async def _tell_result(self, turn: _Turn, call: str, data: dict[str, Any]) -> None:
-        ok, result = data.get("state") == "ok", str(data.get("result", ""))
-        edit = turn.edits.get(call, [])
-        content = edit if ok and edit else [*edit, *text_content(result)]
-        await self._editor.update(
-            self.id,
-            update_tool_call(
-                call,
-                status="completed" if ok else "failed",
-                content=content or None,
-                raw_output={"state": data.get("state"), "text": result},
-            ),
-        )
-
-    def _fail_open_calls(self, turn: _Turn) -> None:
-        for call in turn.calls.values():
-            self._tell(update_tool_call(call, status="failed"))
-        turn.calls.clear()
-
-    # Approvals.
-
-    def _ask_approvals(self, turn: _Turn) -> None:
-        """Ask about the announced approvals that wait."""
-        if not turn.awaited or turn.cancelled:
-            return
-        for request in self._required_host.service.approvals():
-            call = turn.awaited.pop(request.id, None)
-            if call is not None:
-                turn.asked[request.id] = asyncio.create_task(self._ask(turn, request, call))
-
-    async def _ask(self, turn: _Turn, request: ApprovalRequest, call: str) -> None:
-        await self._updates.join()  # the call is shown before it is asked about
-        folder = Path(request.folder or self.folder)
-        arguments = arguments_of(request.arguments)
-        content = turn.edits.get(call, [])
-        if not content and Effect.WRITE in request.effects and not arguments:
-            diff = request.arguments[request.arguments.find("--- ") :]
-            content = await asyncio.to_thread(diff_content, diff, folder, self._files)
-        words = [request.target, request.reason and f"Asked because {request.reason}."]
-        shown = "\n\n".join(word for word in words if word)
-        if not arguments and not content:
-            shown = f"{shown}\n\n{request.arguments}"
-        update = ToolCallUpdate(
-            tool_call_id=call,
-            title=title_of(request.tool, arguments or {"arguments": request.target}),
-            kind=kind_of(request.tool) if not content else "edit",
-            status="pending",
-            content=[*content, *text_content(shown)],
-            locations=locations_of(arguments, self.folder) or None,
-            raw_input=arguments or request.arguments,
-        )
-        decision: Decision | None
-        reason = ""
-        try:
-            decision = await self._editor.ask(self.id, update)
-        except asyncio.CancelledError:
-            await self._decide(request.id, "deny", "the turn was cancelled")
-            raise
-        except (RequestError, ConnectionError, ValueError) as error:
-            decision, reason = "deny", f"the editor could not ask: {error}"
-        if decision is None:
-            decision, reason = "deny", "the turn was cancelled"
-        await self._decide(request.id, decision, reason)
-        turn.asked.pop(request.id, None)
-
-    async def _decide(self, approval: str, decision: Decision, reason: str) -> None:
-        decide = partial(self._required_host.service.decide, approval, decision, reason=reason)
-        with suppress(PravahaError):
-            await asyncio.shield(asyncio.to_thread(decide))
-
-    def _end_asking(self, turn: _Turn) -> None:
-        for asking in turn.asked.values():
-            asking.cancel()
+        if turn is not None and turn.calls is not None:  # else it is of a turn that has ended
+            turn.calls.take(event)
 
     # Agents.
 
@@ -648,14 +509,24 @@ class AcpSession:
         turn: _Turn,
         conversations: TreeSession,
         call: AgentCall,
-        entry: dict[str, Any],
+        entry: Mapping[str, Any],
         prompt: Prompt,
     ) -> StopReason:
-        host = self._required_host
+        if turn.asking is None:
+            raise RuntimeError("the session is not open")
         paths = paths_of(call, str(entry["category"]), self.folder)
         with suppress(EngineUnavailable):  # detectors work without a model
             await self._wait_for_model(turn, conversations)
         attached = "\n\n".join(one.text for one in prompt.files)
+        service = self._required_host.service
+        agent = AgentTurn(
+            service,
+            self._updates,
+            turn.asking,
+            woken=self._woken,
+            cancelled=lambda: turn.cancelled,
+            folder=self.folder,
+        )
         request = RunRequest(
             entry["kind"],
             call.name,
@@ -665,99 +536,40 @@ class AcpSession:
             mode=self._mode,
             conversation=self.id,
         )
-        run = await asyncio.to_thread(host.service.start, request)
+        run = await agent.start(request)
         try:
             place = conversations.messages.begin_exchange(prompt.typed, by=call.name)
         except PravahaError:
-            host.service.cancel(run)
+            service.cancel(run)
             raise
         self._save_folder()
-        result = await self._follow_run(turn, run, call.name, [Path(path) for path in paths])
+        result = await agent.follow(run, call.name, [Path(path) for path in paths])
         answer = markdown_of(call.name, result)
         conversations.messages.finish_exchange(place, answer)
         conversations.pump()
-        self._tell(update_agent_message_text(answer))
-        if turn.cancelled:
-            return "cancelled"
-        output = result.get("output") or {}
-        plan = (
-            steps_plan(output.get("steps") or ()) if isinstance(output.get("steps"), list) else None
-        )
-        if plan is not None:
-            self._tell(plan)
-        if call.name != "repair" and isinstance(output.get("diff"), str):
+        self._updates.tell(update_agent_message_text(answer))
+        if not turn.cancelled:
+            await self._show_output(call.name, result.get("output") or {}, paths)
+        return "cancelled" if turn.cancelled else "end_turn"
+
+    async def _show_output(
+        self, name: str, output: Mapping[str, Any], paths: Sequence[str]
+    ) -> None:
+        """Show the plan of a planner, and offer the diff of an agent that writes none itself."""
+        steps, diff = output.get("steps"), output.get("diff")
+        if isinstance(steps, list) and (plan := steps_plan(steps)) is not None:
+            self._updates.tell(plan)
+        if name != REPAIR and isinstance(diff, str):
             base = Path(paths[0]) if paths else self.folder
-            await self._offer_diff(turn, output["diff"], base if base.is_dir() else base.parent)
-        return "end_turn"
-
-    async def _follow_run(
-        self, turn: _Turn, run: str, name: str, paths: list[Path]
-    ) -> dict[str, Any]:
-        """Pass on what a run does until it has a result."""
-        service = self._required_host.service
-        updates = RunUpdates(run, name, self.folder, paths)
-        self._tell(updates.begin())
-        seen, asked_to_stop, stop_by = 0, False, 0.0
-        while True:
-            self._wake.clear()
-            result = service.result(run)
-            for event in service.events(run, seen):
-                seen = event.sequence + 1
-                for update in updates.take(event):
-                    self._tell(update)
-            turn.awaited |= updates.announced
-            updates.announced.clear()
-            self._ask_approvals(turn)
-            if result is not None:
-                break
-            if turn.cancelled and not asked_to_stop:
-                asked_to_stop, stop_by = True, self._loop.time() + _STOP_S
-                service.cancel(run)
-            if asked_to_stop and self._loop.time() > stop_by:
-                result = {"state": "cancelled", "error": "It did not stop in time."}
-                break
-            await self._woken()
-        error = str(result.get("error") or "")
-        for update in updates.finish(failed=bool(error), error=error):
-            self._tell(update)
-        return result
-
-    async def _offer_diff(self, turn: _Turn, diff: str, folder: Path) -> None:
-        """Write what an agent proposes, if a person or the mode allows it and it fits the files."""
-        changes = await asyncio.to_thread(changes_of, diff, folder, self._files)
-        writes = {path: (old, new) for path, (old, new) in changes.items() if new is not None}
-        if not writes or self._mode == "deny":
-            return
-        call, content = self._new_id("patch"), []
-        content = await asyncio.to_thread(diff_content, diff, folder, self._files)
-        title = f"change {', '.join(writes)}"[:120]
-        start = start_tool_call(call, title, kind="edit", status="pending", content=content)
-        self._tell(start)
-        if self._mode == "ask":
-            await self._updates.join()
-            asked = ToolCallUpdate(
-                tool_call_id=call, title=title, kind="edit", status="pending", content=content
+            await offer_changes(
+                diff,
+                base if base.is_dir() else base.parent,
+                self._new_id("patch"),
+                mode=self._mode,
+                files=self._files,
+                updates=self._updates,
+                ask=partial(allows, self._editor, self.id),
             )
-            try:
-                decision = await self._editor.ask(self.id, asked, always=False)
-            except (RequestError, ConnectionError, ValueError):
-                decision = "deny"
-            if decision not in ("once", "always") or turn.cancelled:
-                self._tell(update_tool_call(call, status="failed"))
-                return
-        try:
-            for path, (old, new) in writes.items():
-                current = await asyncio.to_thread(_read_or_none, self._files, folder, path)
-                if current != old:
-                    raise InvalidTask(f"{path} has changed meanwhile: nothing more was written.")
-                await asyncio.to_thread(
-                    self._files.write, folder, path, (new or "").encode(), replace=old is not None
-                )
-        except InvalidTask as error:
-            failed = [*content, *text_content(str(error))]
-            self._tell(update_tool_call(call, status="failed", content=failed))
-        else:
-            self._tell(update_tool_call(call, status="completed"))
 
     # Commands of the chat.
 
@@ -776,7 +588,9 @@ class AcpSession:
             self._chosen = tuple(names)
         await self._choose_tools()
         chosen = ", ".join(tools.chosen) or "no tools"
-        self._tell(update_agent_message_text(f"The model may call {chosen} (mode {self._mode})."))
+        self._updates.tell(
+            update_agent_message_text(f"The model may call {chosen} (mode {self._mode}).")
+        )
         return "end_turn"
 
     async def _shorten(self, turn: _Turn, conversations: TreeSession, argument: str) -> StopReason:
@@ -798,29 +612,12 @@ class AcpSession:
             self._refused = None
         if conversations.answers.running:
             return await self._follow_answer(turn, conversations)
-        self._tell(update_agent_message_text("Earlier messages are left out of the context."))
+        self._updates.tell(
+            update_agent_message_text("Earlier messages are left out of the context.")
+        )
         return "end_turn"
 
     # What is sent.
-
-    def _tell(self, update: Any) -> None:
-        """Send an update after those before it."""
-        self._later(partial(self._editor.update, self.id, update))
-
-    def _later(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._updates.put_nowait(send)
-
-    async def _send_updates(self) -> None:
-        while True:
-            send = await self._updates.get()
-            try:
-                await send()
-            except ConnectionError:
-                pass  # the client has left; the server ends the session
-            except Exception:
-                _log.exception("an update was not sent")
-            finally:
-                self._updates.task_done()
 
     async def _tell_figures(self) -> None:
         """Send the title, and how full the context is."""
@@ -829,11 +626,13 @@ class AcpSession:
             return
         if conversations.title != self._title:
             self._title = conversations.title
-            self._tell(SessionInfoUpdate(session_update="session_info_update", title=self._title))
+            self._updates.tell(
+                SessionInfoUpdate(session_update="session_info_update", title=self._title)
+            )
         model = host.client.snapshot().model
         used = conversations.context.used()
         if model is not None and used:
-            self._tell(
+            self._updates.tell(
                 UsageUpdate(session_update="usage_update", used=used, size=model.context_length)
             )
 
@@ -869,10 +668,9 @@ class AcpSession:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_S):
                 await self._wake.wait()
+        self._wake.clear()  # before what may have changed is looked at
 
     def _save_folder(self) -> None:
-        from app.acp.session_folders import SessionFolders
-
         SessionFolders(self._required_host.folders).remember(self.id, self.folder)
 
     def _stop_if_cancelled(self, turn: _Turn) -> None:
@@ -894,10 +692,3 @@ class AcpSession:
         if self._tools is None:
             raise RuntimeError("the session is not open")
         return self._tools
-
-
-def _read_or_none(files: EditorFiles, folder: Path, path: str) -> str | None:
-    try:
-        return files.read(folder, path).decode("utf-8", "replace")
-    except InvalidTask:
-        return None

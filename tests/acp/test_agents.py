@@ -233,4 +233,4 @@ async def test_tools_are_shown_and_chosen(tmp_path):
         with pytest.raises(RequestError, match="no tool 'nothing'"):
             await editor.prompt(session, "/tools nothing")
         await editor.prompt(session, "/tools on")
-        assert "read, grep, glob, edit, write, shell, todo" in editor.client.text(session)
+        assert "read, grep, glob, edit, write, shell" in editor.client.text(session)

@@ -163,7 +163,7 @@ async def test_a_todo_list_is_the_plan(tmp_path):
         {"text": "write", "state": "doing"},
         {"text": "test"},
     ]
-    async with open_editor(tmp_path, call("todo", items=items), "Done.") as editor:
+    async with open_editor(tmp_path, call("todo", items=items), "Done.", tools=("todo",)) as editor:
         session = await editor.new()
         await editor.prompt(session, "Plan it.")
         (plan,) = editor.client.of(session, "plan")
