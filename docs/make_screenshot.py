@@ -1,8 +1,10 @@
 """Writes the screenshots of the README: the real application with the demo model.
 
     python docs/make_screenshot.py [--theme ganga] [--scene agents …]
+    python docs/make_screenshot.py --coder qwen2.5-coder-1.5b-q4_k_m.gguf
 
-The figures in the screenshots are measured on this machine: run it while nothing else does.
+The demo model writes no code: with `--coder` a model that does draws the scenes of edits and candidates. The
+figures in the screenshots are measured on this machine: run it while nothing else does.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -32,7 +35,7 @@ from app.runtime.opening import (
 from app.runtime.source_library import SourceLibrary
 from app.settings.sources import load_settings
 from app.tui.app import PravahaApp
-from docs.screenshots.driven_screen import DrivenScreen, driven
+from docs.screenshots.driven_screen import DEADLINE_S, DrivenScreen, driven
 from engine.conversations.session import TreeSession
 
 IMAGES = Path(__file__).parent / "images"
@@ -61,6 +64,52 @@ def users():
     return db.execute("SELECT * FROM users WHERE name = '" + request.args["name"] + "'").fetchall()
 """
 """What the agents review."""
+CODER_S = 900.0
+"""Seconds that a wait may take with a model that writes code."""
+LIBRARY = {
+    "library/holds.py": '''"""Holds: who waits for a book."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Queue:
+    """The members who wait for one book, oldest first."""
+
+    members: list[str] = field(default_factory=list)
+
+    def place(self, member: str) -> int:
+        """Add a member; the position in the queue, from 1."""
+        self.members.append(member)
+        return len(self.members)
+
+    # Members look at this often.
+    def position(self, member: str) -> int | None:
+        """The position in the queue, from 1; None if the member does not wait.
+
+        >>> Queue(["ada", "bob"]).position("bob")
+        2
+        """
+        for index, name in enumerate(self.members):
+            if name == member:
+                return index
+        return None
+''',
+    "test_holds.py": """from library.holds import Queue
+
+
+def test_positions_count_from_one():
+    queue = Queue(["ada", "bob"])
+    assert queue.position("ada") == 1
+    assert queue.position("eve") is None
+""",
+}
+"""What a coder edits."""
+WORDS_TASK = (
+    'a function `initials(name)` with the docstring examples `>>> initials("ada lovelace")` is "A. L." and '
+    '`>>> initials("van der Berg, Jan")` is "J. v. d. B."'
+)
+"""The function that a coder writes in several candidates."""
 CLUB = {
     "boathouse.md": """# The boathouse
 
@@ -113,11 +162,13 @@ class Scene:
         size: columns and rows.
         title: what the screenshot shows, for people who do not see it.
         play: brings the screen into the state of the screenshot.
+        coder: whether it needs a model that writes code.
     """
 
     size: tuple[int, int]
     title: str
     play: Callable[[DrivenScreen], Awaitable[None]]
+    coder: bool = False
 
 
 async def expand(screen: DrivenScreen) -> None:
@@ -185,8 +236,8 @@ async def narrow(screen: DrivenScreen) -> None:
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> None:
     """Files by their names."""
-    folder.mkdir(exist_ok=True)
     for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -205,6 +256,24 @@ async def agents(screen: DrivenScreen) -> None:
         await screen.shows("1 waiting for approval")
         await screen.gone("f4 shows it")
         await screen.gone("waits for your approval")
+
+
+async def edit(screen: DrivenScreen) -> None:
+    """The diff of an answer that corrects a function of a file."""
+    await screen.ask(
+        "position in @library/holds.py must count from 1. Write the method, and nothing else."
+    )
+    await screen.shows("d or /apply shows it")
+    await screen.press("shift+tab", "d")
+    await screen.shows("@@")
+
+
+async def candidates(screen: DrivenScreen) -> None:
+    """The candidates of a function as branches, each with what its examples say."""
+    await screen.begin("/new")
+    await screen.begin(f"@coder : {WORDS_TASK}")
+    await screen.shows("was chosen")
+    await screen.press("shift+tab")
 
 
 async def cited(screen: DrivenScreen) -> None:
@@ -247,6 +316,13 @@ SCENES = {
     ),
     "cited": Scene((110, 28), "Answers from documents, with citations that open", cited),
     "sources": Scene((118, 24), "Collections, and the passages of the last answer", sources),
+    "edit": Scene((112, 34), "The diff of an answer, before it is applied", edit, coder=True),
+    "candidates": Scene(
+        (140, 40),
+        "Candidates of a function as branches with their verdicts",
+        candidates,
+        coder=True,
+    ),
     "narrow": Scene((80, 24), "The chat on a terminal of 80 columns and 24 rows", narrow),
 }
 
@@ -281,8 +357,10 @@ async def take(
             theme=theme,
             run_service=run_service,
             sources=library,
+            edit_root=Path.cwd(),
         )
-        async with driven(app, opened.client, session, scene.size) as screen:
+        deadline_s = CODER_S if scene.coder else DEADLINE_S
+        async with driven(app, opened.client, session, scene.size, deadline_s=deadline_s) as screen:
             await scene.play(screen)
             await screen.still()
             screenshot = screen.screenshot(f"Pravāha: {scene.title}")
@@ -296,20 +374,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--theme", default="ganga")
     parser.add_argument("--scene", choices=SCENES, action="append", help="draw these only")
+    parser.add_argument("--coder", metavar="MODEL", help="draw the scenes that need this model")
     arguments = parser.parse_args()
     os.environ.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings(SETTINGS | {"data_dir": Path(folder)})
+        coder = arguments.coder is not None
+        chosen = {"model": os.path.abspath(arguments.coder)} if coder else {}
+        settings = load_settings(SETTINGS | {"data_dir": Path(folder)} | chosen)
+        project = Path(folder, "project")
+        write_files(project, LIBRARY)
         with (
+            chdir(project),
             open_client(settings) as opened,
             open_sources(settings, opened.engine) as library,
             open_session(settings, opened.client, resume=False, passages=library) as session,
         ):
             opened.start()
             wait_loaded(opened.client)
-            converse(session)
+            if not coder:
+                converse(session)
             IMAGES.mkdir(exist_ok=True)
-            names = arguments.scene or list(SCENES)
+            names = arguments.scene or [name for name in SCENES if SCENES[name].coder is coder]
             run_service = open_run_service(settings, opened.engine)
             try:
                 asyncio.run(take(arguments.theme, names, opened, session, run_service, library))

@@ -66,9 +66,12 @@ def _string_rows(node: ast.stmt) -> set[int]:
     }
     rows: set[int] = set()
     for each in ast.walk(node):
-        is_text = isinstance(each, ast.JoinedStr) or (
-            isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes))
-        )
-        if is_text and id(each) not in docstrings:
+        if isinstance(each, ast.Constant):
+            is_text = isinstance(each.value, (str, bytes)) and id(each) not in docstrings
+        elif isinstance(each, ast.JoinedStr):
+            is_text = True
+        else:
+            continue
+        if is_text:
             rows.update(range(each.lineno, each.end_lineno or each.lineno))
     return rows

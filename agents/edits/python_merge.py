@@ -574,19 +574,21 @@ def _definitions(body: Sequence[ast.stmt]) -> Iterator[_Definition]:
 
 def _first_row(node: ast.stmt) -> int:
     """The index of the first line of a statement, with its decorators."""
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)]) - 1
+    return min([node.lineno, *(one.lineno for one in _decorators(node))]) - 1
 
 
 def _column(node: ast.stmt) -> int:
-    decorators = getattr(node, "decorator_list", [])
-    return decorators[0].col_offset if decorators else node.col_offset
+    return next((one.col_offset for one in _decorators(node)), node.col_offset)
+
+
+def _decorators(node: ast.stmt) -> list[ast.expr]:
+    return node.decorator_list if isinstance(node, _DEFINITION) else []
 
 
 def _header_end(node: ast.ClassDef) -> int:
     """The number of the line that ends with the colon of a class."""
-    ends = [each.end_lineno or each.lineno for each in (*node.bases, *node.keywords)]
-    last = max([node.lineno, *ends])
+    given: list[ast.expr] = [*node.bases, *(each.value for each in node.keywords)]
+    last = max([node.lineno, *(each.end_lineno or each.lineno for each in given)])
     return min(last, _first_row(node.body[0])) if node.body else last
 
 

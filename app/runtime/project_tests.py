@@ -87,7 +87,7 @@ def _end_of(file: Path) -> str:
         return opened.read().decode("utf-8", "replace")[-_SHOWN_CHARS:]
 
 
-def tests_markdown(run: TestsRun) -> str:
+def markdown_of_tests(run: TestsRun) -> str:
     """A run as the text of a message."""
     parts = [f"**{run.sentence}**" + (f" {run.used}" if run.used else "")]
     if run.names:

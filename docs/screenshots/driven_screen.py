@@ -37,17 +37,18 @@ class DrivenScreen:
     app: PravahaApp
     client: EngineClient
     session: TreeSession
+    deadline_s: float = DEADLINE_S
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until `condition` holds.
 
         Raises:
-            StepTimedOut: it did not within `DEADLINE_S`.
+            StepTimedOut: it did not within `deadline_s`.
         """
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + self.deadline_s
         while not condition():
             if time.monotonic() > deadline:
-                raise StepTimedOut(f"{what} did not come in {DEADLINE_S:g} s:\n{self.text}")
+                raise StepTimedOut(f"{what} did not come in {self.deadline_s:g} s:\n{self.text}")
             await asyncio.sleep(_POLL_S)
 
     async def press(self, *keys: str) -> None:
@@ -149,15 +150,21 @@ class DrivenScreen:
 
 @asynccontextmanager
 async def driven(
-    app: PravahaApp, client: EngineClient, session: TreeSession, size: tuple[int, int]
+    app: PravahaApp,
+    client: EngineClient,
+    session: TreeSession,
+    size: tuple[int, int],
+    *,
+    deadline_s: float = DEADLINE_S,
 ) -> AsyncIterator[DrivenScreen]:
     """Run the app and wait for its first frame and its model.
 
     Args:
         size: columns and rows.
+        deadline_s: seconds that one wait may take.
     """
     async with app.run_test(size=size, notifications=True):
-        screen = DrivenScreen(app, client, session)
+        screen = DrivenScreen(app, client, session, deadline_s)
         await screen.until(lambda: client.snapshot().model is not None, "the model")
         await screen.still()
         yield screen

@@ -231,7 +231,7 @@ async def test_the_approvals_pane_opens_a_call_and_denies_it(screen, service):
         await ui.press("enter")
         await ui.until(lambda: service.decisions == [("approval-1", "deny")])
         assert service.reasons == ["y not this file"]
-        await ui.shown("no call waits")
+        await ui.until(lambda: ui.app.layout.pane == "chat", "the chat: no call waits any more")
 
 
 async def test_leaving_the_reason_ignores_what_is_still_typed(screen, service):

@@ -136,7 +136,7 @@ async def test_tests_that_fail_are_given_back_to_the_model(tmp_path, project):
         tests.goes_on.clear()
         await choose(ui, "t")
         await ui.shown("I applied the change to library/holds.py (+1 -1). Run the tests.")
-        await ui.shown("the tests are running")
+        await ui.shown("the tests are running; d stops them")
         assert tests.roots == [project]
         tests.goes_on.set()
         await ui.shown("1 of 2 tests fail.", "With .venv.", "test_holds.py::test_first")
@@ -156,6 +156,19 @@ async def test_tests_that_fail_are_given_back_to_the_model(tmp_path, project):
         await choose(ui, "t")
         await ui.shown("All 2 tests pass.", "✓ passed")
         assert "+ 2" in holds(project)
+
+
+async def test_running_tests_are_stopped(tmp_path, project):
+    tests = Tests(TestsRun(1))
+    tests.goes_on.clear()
+    async with opened(tmp_path, project, ANSWER, tests=tests) as ui:
+        await ask(ui)
+        await ui.shown("changes library/holds.py")
+        await choose(ui, "t")
+        await ui.shown("the tests are running; d stops them")
+        await press_d(ui)
+        await ui.shown("The tests did not run: they were stopped.")
+        assert ui.session.path()[-1].finish == "stop"
 
 
 async def test_a_file_that_changed_since_it_was_attached_is_not_offered(tmp_path, project):

@@ -266,6 +266,8 @@ class AgentActions:
             )
             if not taken:
                 self._screen.notify_safely("It was answered already, or the run has ended.")
+            if self._layout.pane == "approvals" and not self._required().approvals():
+                self._layout.restore_chat()  # nothing else is to be done there
             self._screen.draw_all()
 
         self._screen.open_dialog(ApprovalScreen(request), answered)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from textual.worker import Worker
+
 from agents.edits import apply_edits, take_back
 from app.runtime.edited_files import Offer, offered_edits
-from app.runtime.project_tests import BY_TESTS, ProjectTests, TestsRun, tests_markdown
+from app.runtime.project_tests import BY_TESTS, ProjectTests, TestsRun, markdown_of_tests
 from app.slash.attachments import mention
 from app.tui.actions.guarded import guarded
 from app.tui.chat_screen import ChatScreen
@@ -24,6 +26,9 @@ from app.tui.widgets.edit import EditChoice, EditScreen
 from app.tui.widgets.transcript import Transcript
 from engine.api.errors import InvalidRequest, PravahaError
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, Verdict
+
+_RECENT = 4
+"""Answers whose edits are looked for when they are shown."""
 
 
 @dataclass(slots=True)
@@ -60,6 +65,9 @@ class EditActions:
         self._tests = tests
         self._states: dict[str, _State] = {}
         self._looking: set[str] = set()
+        self._one_by_one = asyncio.Lock()
+        self._running: dict[str, Worker[None]] = {}
+        """The runs of tests, by the node that waits for their result."""
         self._written: set[tuple[str, bytes]] = set()
         self._tested: dict[str, tuple[str, ...]] = {}
         """The files whose change was tested, by the node of the result."""
@@ -81,7 +89,7 @@ class EditActions:
             return []
         state = self._states.get(node.id)
         if state is None:
-            if "```" in node.text or "~~~" in node.text:
+            if ("```" in node.text or "~~~" in node.text) and node.id in self._recent():
                 self._look(node.id)
             return []
         click = f"app.perform_later('edits','open',{node.id!r})"
@@ -93,6 +101,11 @@ class EditActions:
             click=click,
             last=node.id == self._screen.session.head,
         )
+
+    def _recent(self) -> list[str]:
+        """The last answers of the open path: earlier ones are looked at when their key is pressed."""
+        path = self._screen.session.path()
+        return [node.id for node in path if node.kind is NodeKind.ASSISTANT][-_RECENT:]
 
     def _rows_of_tests(self, node: NodeView) -> list[Line]:
         if node.finish != Verdict.FAILED:
@@ -110,7 +123,8 @@ class EditActions:
 
     async def _find(self, node_id: str) -> None:
         try:
-            offer = await asyncio.to_thread(self._offer_of, self._path_to(node_id))
+            async with self._one_by_one:
+                offer = await asyncio.to_thread(self._offer_of, self._path_to(node_id))
         finally:
             self._looking.discard(node_id)
         if node_id not in self._states:
@@ -145,6 +159,9 @@ class EditActions:
         for one in [chosen] if chosen is not None else answers[::-1]:
             node = self._screen.session.view(one)
             if node.model == BY_TESTS:
+                if one in self._running:
+                    self._running[one].cancel()
+                    return
                 if node.finish == Verdict.FAILED:
                     await self._mend(node)
                     return
@@ -204,7 +221,7 @@ class EditActions:
         place = session.messages.begin_exchange(question, by=BY_TESTS)
         self._tested[place] = files
         await self._screen.show_chat()
-        self._screen.run_worker(
+        self._running[place] = self._screen.run_worker(
             self._run_tests(place, session.tree_id, offer.root), group="tests", exit_on_error=False
         )
 
@@ -214,8 +231,12 @@ class EditActions:
             run = await self._tests(root)
         except PravahaError as error:
             run = TestsRun(problem=str(error))
+        except asyncio.CancelledError:
+            run = TestsRun(problem="they were stopped.")
+        finally:
+            self._running.pop(place, None)
         try:
-            session.messages.finish_exchange(place, tests_markdown(run), verdict=run.verdict)
+            session.messages.finish_exchange(place, markdown_of_tests(run), verdict=run.verdict)
         except PravahaError as error:
             self._screen.notify_safely(f"{run.sentence} It was not added: {error}", "warning")
             return

@@ -237,6 +237,8 @@ def _call_summary(entry: TraceEntry) -> tuple[str, str]:
     text = f"{known.get('tool', '')} {told}".strip()
     if answer is not None and not answer.get("allowed"):
         return f"{text}: {answer.get('reason') or 'denied'}", "$error"
+    if started is None and answer is not None:
+        return f"{text}: allowed", "$accent"
     if started is None:
         return f"{text}: waits for approval", "bold $warning"
     if finished is None:

@@ -85,7 +85,8 @@ def build_approval(request: ApprovalRequest, cells: int) -> list[Line]:
         cut((Span("in ", "$muted"), Span(safe_line(request.folder))), cells),
     ]
     if request.reason:
-        lines.append(cut((Span(f"asked because {safe_line(request.reason)}", "$muted"),), cells))
+        rows = wrap_cells(f"asked because {safe_line(request.reason)}", cells)
+        lines += [(Span(row, "$muted"),) for row in rows]
     lines.append(())
     diff = request.diff or (request.arguments if request.arguments.startswith("--- ") else "")
     if diff:

@@ -170,6 +170,5 @@ def build_waiting(node: NodeView, glyphs: Glyphs) -> Line:
     words = "sending" if node.n_prompt is None else f"reading {node.n_prompt} tokens"
     if awaits_agent(node):
         words = awaited_words(node)
-        if node.model != BY_TESTS:
-            words += "; f4 shows it"
+        words += "; d stops them" if node.model == BY_TESTS else "; f4 shows it"
     return (Span(f"{glyphs.queued} {words}", "$faint"),)

@@ -79,6 +79,7 @@ def test_a_denied_call_says_why_and_the_next_call_is_another_entry():
     assert [one.number for one in entries] == [0, 2, 4]
     assert "shell pytest: shell was denied: no." in show(events(*DENIED))
     assert "waits for approval" in show(events(DENIED[0]))
+    assert "write b.md: allowed" in show(events(*CALL[:2]))
 
 
 def test_findings_are_shown_and_decisions_counted():

@@ -36,6 +36,13 @@ def test_a_change_of_files_is_shown_as_its_diff():
         assert "--- a/f.py" in rows
 
 
+def test_a_long_reason_is_not_cut():
+    lines = build_approval(request(), 40)
+    rows = plain(lines).split("\n")
+    assert "asked because the run has read untrusted" in rows
+    assert "and private data" in rows
+
+
 def test_the_key_for_always_names_its_exact_pattern():
     keys = plain(build_approval_keys(request(), 76))
     assert "allow in this conversation: shell rm -rf build" in keys

@@ -4,7 +4,7 @@ import pytest
 
 from engine.api.errors import InvalidRequest, QueueFull
 from engine.conversations.session import TreeSession
-from engine.conversations.tree import NodeStatus
+from engine.conversations.tree import NodeStatus, Verdict
 from tests.unit.conversations.talking import chat, texts
 
 
@@ -96,3 +96,32 @@ def test_the_history_has_commands_and_changed_messages(session, client):
     session.messages.remember_command("/system Be brief.")
     session.messages.remember("one, changed")
     assert session.messages.history() == ["one", "/system Be brief.", "one, changed"]
+
+
+def test_other_answers_of_an_agent_are_siblings_of_its_answer(session, client, store):
+    node_id = session.messages.begin_exchange("@coder", by="coder")
+    session.messages.finish_exchange(
+        node_id,
+        "the chosen one",
+        verdict=Verdict.PASSED,
+        others=[("the first", Verdict.FAILED), ("the second", None)],
+    )
+    tree = session.tree
+    siblings = tree.siblings(node_id)
+    assert session.head == siblings[0] == node_id
+    assert [(tree[one].text, tree[one].finish, tree[one].model) for one in siblings] == [
+        ("the chosen one", "passed", "coder"),
+        ("the first", "failed", "coder"),
+        ("the second", "stop", "coder"),
+    ]
+    session.branches.adopt(siblings[1])
+    chat(session, client, "why?", "because")
+    assert texts(session) == ["@coder", "the first", "why?", "because"]
+    # Undoing goes back over what was done by the user; the candidates stay.
+    assert len(session.tree.siblings(node_id)) == 3
+    session.close()
+    again = TreeSession(store, client)
+    again.conversations.open(session.tree_id)
+    assert [again.tree[one].finish for one in again.tree.siblings(node_id)] == [
+        "passed", "failed", "stop",
+    ]  # fmt: skip
