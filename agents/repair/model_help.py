@@ -21,6 +21,7 @@ from agents.api.usage import Usage
 from agents.detectors.audit.python_module import module_of
 from agents.model.ask_all import SYSTEM, AnyQuestion, Replies, Structured, ask_all
 from agents.model.profile import CapabilityProfile
+from agents.model.session import ModelSession
 from agents.outputs.findings import FindingRecord, Findings
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
@@ -130,6 +131,20 @@ class ModelHelp:
         ) as error:
             self._note(f"The model wrote no patch: {error}")
             return patch
+
+    async def writer(self) -> ModelSession | None:
+        """The model for code that tests judge; None if it was not measured to write code.
+
+        Raises:
+            ModelFailure: no model is loaded, or the engine failed.
+        """
+        profile = await self._phase.profile()
+        if profile.has(Capability.WRITE):
+            return self._phase.session
+        self._note(
+            f"The model {self.name} was measured as {profile.capability.value!r}: it writes no repairs."
+        )
+        return None
 
     # Reviewing.
 

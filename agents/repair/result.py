@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.api.events import RunState
-from agents.api.finding import Finding, finding_fields
+from agents.api.finding import Finding, Severity, finding_fields
 from agents.api.usage import Usage
 from agents.repair.acceptance import Acceptance
 
@@ -45,6 +45,8 @@ class RepairResult:
         notes: what the user should know.
         usage: what it used.
         error: one sentence if it failed.
+        failing_tests: decisions about tests that failed before any change.
+        still_failing: how many of these tests fail at the end.
     """
 
     run: str
@@ -60,26 +62,36 @@ class RepairResult:
     notes: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     error: str = ""
+    failing_tests: tuple[Acceptance, ...] = ()
+    still_failing: int = 0
+
+    @property
+    def decisions(self) -> list[Acceptance]:
+        """All decisions: those about failing tests, then those of the rounds."""
+        return [*self.failing_tests, *(one for each in self.rounds for one in each.decisions)]
 
     @property
     def accepted(self) -> list[Acceptance]:
-        """The accepted patches of all rounds."""
-        return [one for each in self.rounds for one in each.decisions if one.accepted]
+        """The accepted patches."""
+        return [one for one in self.decisions if one.accepted]
 
     @property
     def rejected(self) -> list[Acceptance]:
-        """The rejected patches of all rounds."""
-        return [one for each in self.rounds for one in each.decisions if not one.accepted]
+        """The rejected patches."""
+        return [one for one in self.decisions if not one.accepted]
 
     def summary(self) -> str:
         """One line: what was repaired, the score and the bar."""
         tried = len(self.accepted) + len(self.rejected)
-        reached = "reaches" if self.passed else "misses"
+        reached = "reaches" if self.score >= self.bar else "misses"
+        critical = sum(one.severity is Severity.CRITICAL for one in self.findings)
+        still = f"; {critical} critical findings are open" if critical else ""
         kept = "applied" if self.applied else "not applied"
         change = f"; the diff is {kept}" if self.diff else ""
+        failing = f"; {self.still_failing} tests still fail" if self.still_failing else ""
         return (
             f"{len(self.accepted)} of {tried} findings repaired; score {self.score} of 100 {reached} the "
-            f"bar of {self.bar}{change}."
+            f"bar of {self.bar}{still}{failing}{change}."
         )
 
     def fields(self) -> Mapping[str, Any]:
@@ -95,9 +107,11 @@ class RepairResult:
                 "score": self.score,
                 "bar": self.bar,
                 "applied": self.applied,
-                "decisions": [decision_text(one) for each in self.rounds for one in each.decisions],
+                "decisions": [decision_text(one) for one in self.decisions],
                 "diff": self.diff,
             },
+            "failing_tests": [_decision_fields(one) for one in self.failing_tests],
+            "still_failing": self.still_failing,
             "rounds": [
                 {
                     "bar": each.bar,
