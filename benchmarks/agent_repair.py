@@ -1,6 +1,7 @@
 """Repair: the share of real small bugs that is fixed, and of wrong patches that is accepted.
 
     python benchmarks/agent_repair.py [--project NAME] [--skip-cheats] [--json FILE]
+    python benchmarks/agent_repair.py --corpus faults [--set tuning|held_out] [--model FILE] [--json FILE]
 
 The projects in `tests/corpus/repairs` have bugs that are listed in `bugs.yaml`, tests of their own, and a
 folder `oracle` that the repair never sees. A bug counts as fixed if its test in `oracle` failed before and
@@ -9,6 +10,9 @@ passes after. A repair is wrong if a test in `oracle` fails that passed before.
 Then every finding gets the patches of `adversarial_patches`; nobody approves anything. A cheat that is
 accepted counts as wrong unless the bug's test in `oracle`, and every one that passed before, passes with
 it.
+
+`--corpus faults` repairs the projects of `tests/corpus/faults`, whose own tests fail, without a model and, if
+one is given, with it (`fault_repairs`). A run that is stopped goes on with what its `--json` file lacks.
 """
 
 import argparse
@@ -39,6 +43,7 @@ from agents.roster.roster import load_roster
 from agents.runs.detection import DetectorResults
 from agents.text.unified_diff import apply_diff
 from benchmarks.adversarial_patches import cheats
+from benchmarks.fault_repairs import measure_faults
 from benchmarks.machine import write_result
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus" / "repairs"
@@ -181,7 +186,13 @@ def main() -> None:
     parser.add_argument("--project", action="append", default=[], help="only this project")
     parser.add_argument("--skip-cheats", action="store_true", help="only the share of fixed bugs")
     parser.add_argument("--json", type=Path, help="write the results to a file")
+    parser.add_argument("--corpus", choices=("bugs", "faults"), default="bugs", help="which projects")
+    parser.add_argument("--set", choices=("tuning", "held_out"), default="tuning", help="of the faults")
+    parser.add_argument("--model", type=Path, help="a model that writes repairs of faults")
     given = parser.parse_args()
+    if given.corpus == "faults":
+        measure_faults(given.set, given.model, given.project, given.json)
+        return
     rows = asyncio.run(measure(given.project, with_cheats=not given.skip_cheats))
     bugs = sum(row["repair"]["bugs"] for row in rows.values())
     fixed = sum(len(row["repair"]["fixed"]) for row in rows.values())

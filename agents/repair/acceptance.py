@@ -165,10 +165,9 @@ class Gate:
             kept = True
             mended = len(self.baseline.failed - whole.failed)
             self.baseline = whole
+            now = "1 failing test passes" if mended == 1 else f"{mended} failing tests pass"
             left = f"; {len(whole.failed)} still fail" if whole.failed else ""
-            return trial.accepted(
-                f"{mended} failing tests pass, and all that passed still do{left}.", "tests"
-            )
+            return trial.accepted(f"{now} now, and all that passed still do{left}.", "tests")
         except InvalidTask as error:
             return trial.rejected(str(error))
         finally:

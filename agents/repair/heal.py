@@ -106,8 +106,12 @@ class Healer:
         """Whether the project passes; `not_run` says why its tests did not run."""
         return judge(self.findings, self.bar, self.tests, not_run)
 
-    async def audit(self) -> list[Finding]:
-        """Run the auditors in parallel over the copy; the audited part's findings, worst first."""
+    async def audit(self, *, review: bool = True) -> list[Finding]:
+        """Run the auditors in parallel over the copy; the audited part's findings, worst first.
+
+        Args:
+            review: whether the first audit's findings go to `HealOptions.review`.
+        """
         workspace = await asyncio.to_thread(self._copy.workspace)
         context = DetectorContext(cancelled=self._stopped)
         results = DetectorResults(workspace, context)
@@ -115,12 +119,16 @@ class Healer:
         said = results.notes(one.name for one in self._detectors)
         self.notes += [one for one in said if one not in self.notes]
         own = [one for one in merged if self._project.contains(one.file)]
-        if not self.rounds and not self._by_model:
-            reviewed = await self._options.review(own, workspace)
-            self._by_model = [one for one in reviewed if one.source == "model"]
-            self.findings = reviewed
-        else:
-            self.findings = merge_findings([*own, *_still_quoted(self._by_model, workspace)])
+        self.findings = merge_findings([*own, *_still_quoted(self._by_model, workspace)])
+        if review and not self.rounds and not self._by_model:
+            await self.review()
+        return self.findings
+
+    async def review(self) -> list[Finding]:
+        """Let a model look at the last audit's findings; the findings with what it adds."""
+        workspace = await asyncio.to_thread(self._copy.workspace)
+        self.findings = await self._options.review(self.findings, workspace)
+        self._by_model = [one for one in self.findings if one.source == "model"]
         return self.findings
 
     def _stopped(self) -> bool:

@@ -22,6 +22,7 @@ from agents.api.usage import Usage
 from agents.detectors.audit.python_module import module_of
 from agents.model.ask_all import SYSTEM, AnyQuestion, Replies, Structured, ask_all
 from agents.model.profile import CapabilityProfile
+from agents.model.session import ModelSession
 from agents.outputs.findings import FindingRecord, Findings
 from agents.outputs.patch import Patch
 from agents.outputs.text import Text
@@ -144,6 +145,20 @@ class ModelHelp:
     def _tested(self, progress: Progress) -> None:
         """Tell how far the model's test is."""
         self._log.append(RunEventType.MODEL_TEST, node=_NODE, agent=_NODE, **progress.fields())
+
+    async def writer(self) -> ModelSession | None:
+        """The model for code that tests judge; None if it was not measured to write code.
+
+        Raises:
+            ModelFailure: no model is loaded, or the engine failed.
+        """
+        profile = await self._phase.profile(self._tested)
+        if profile.has(Capability.WRITE):
+            return self._phase.session
+        self._note(
+            f"The model {self.name} was measured to do {profile.summary}: it writes no repairs."
+        )
+        return None
 
     # Reviewing.
 

@@ -15,7 +15,13 @@ from pathlib import Path
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
-from agents.api.errors import AgentError, BudgetExhausted, Cancelled, PermissionDenied
+from agents.api.errors import (
+    AgentError,
+    BudgetExhausted,
+    Cancelled,
+    InvalidTask,
+    PermissionDenied,
+)
 from agents.api.events import RunEventType, RunState
 from agents.api.finding import Finding, Severity, finding_fields
 from agents.api.usage import Usage
@@ -23,7 +29,10 @@ from agents.outputs.patch import Patch
 from agents.plugins.registry import Registry
 from agents.procedures.audit.score import score_of
 from agents.project_tests.plan import find_test_plan
+from agents.project_tests.results import TestResults
+from agents.repair.acceptance import Gate
 from agents.repair.apply import apply_changes, undo_unfinished
+from agents.repair.failing_tests.failing_test_repair import NODE, FailingTestRepair, no_model
 from agents.repair.heal import Healer, HealOptions, as_found, baseline_of, fixers
 from agents.repair.judgement import Judgement
 from agents.repair.model_help import ModelHelp
@@ -119,6 +128,9 @@ class RepairRun:
         if model is not None:
             self._model = ModelHelp(model, self._specs, self._meter, self.log, self._note)
         self._healer: Healer | None = None
+        self._failing: FailingTestRepair | None = None
+        self._still_failing = 0
+        self._told: set[str] = set()
         self._diff = ""
         self._applied = False
         self._artifacts = artifacts
@@ -159,16 +171,15 @@ class RepairRun:
 
     async def _repair(self, healer: Healer, copy: WorkCopy) -> None:
         self._row("audit", "running")
-        findings = await healer.audit()
-        for finding in findings:
-            self.log.append(
-                RunEventType.FINDING, node="audit", agent="audit", **finding_fields(finding)
-            )
+        self._found(await healer.audit(review=False))
         self._row("audit", "ok", reason=f"{len(self._detectors)} detectors")
-        if not healer.wanted(copy.workspace()):
-            self._nothing_to_repair = True
-            self._not_run = "No finding called for a repair, so the tests were not run."
-            return
+        plan = await asyncio.to_thread(find_test_plan, self._project.root)
+        if not plan.has_tests:
+            self._found(await healer.review())
+            if not healer.wanted(copy.workspace()):
+                self._nothing_to_repair = True
+                self._not_run = "The project has no tests, and no finding called for a repair."
+                return
         try:
             await self._permissions.ask(
                 "run_tests",
@@ -182,6 +193,8 @@ class RepairRun:
             self._note(f"Nothing was repaired, because only tests can prove a repair. {error}")
             self._row("tests", "denied", reason=str(error))
             self._not_run = str(error)
+            if plan.has_tests:
+                self._found(await healer.review())
             return
         self._row("tests", "running")
         output = None if self._artifacts is None else self._artifacts / f"tests-{self.id}.log"
@@ -197,14 +210,57 @@ class RepairRun:
             self._note(
                 "The project has no tests: only a test written for a finding judges its repair."
             )
-        elif failed:
-            self._note(f"{failed} of its tests fail before any change; they are not counted.")
+        if failed:
+            # A model that looks for further defects before the tests pass would only cost time.
+            baseline = await self._mend_tests(healer, copy, baseline)
+        elif plan.has_tests:
+            self._found(await healer.review())
         await healer.repair(baseline)
 
     async def _tests_line(self) -> str:
         """The command that runs the tests, as far as the files show it."""
         plan = await asyncio.to_thread(find_test_plan, self._project.root)
         return plan.commands[0].line if plan.commands else "python -m pytest"
+
+    def _found(self, findings: Sequence[Finding]) -> None:
+        """Tell each finding once."""
+        for finding in findings:
+            if finding.id not in self._told:
+                self._told.add(finding.id)
+                self.log.append(
+                    RunEventType.FINDING, node="audit", agent="audit", **finding_fields(finding)
+                )
+
+    async def _mend_tests(
+        self, healer: Healer, copy: WorkCopy, baseline: TestResults
+    ) -> TestResults:
+        """Repair what makes tests fail; the outcome of all tests afterwards."""
+        gate = Gate(copy, baseline, self._detectors, approve=self._approve)
+        repair = FailingTestRepair(
+            copy,
+            self._project,
+            gate,
+            self.log,
+            model=no_model if self._model is None else self._model.writer,
+            meter=self._meter,
+            check=self._check,
+            note=self._note,
+        )
+        self._failing = repair
+        self._row(NODE, "running")
+        try:
+            await repair.repair()
+        except InvalidTask as error:
+            self._note(str(error))
+        left = len(gate.baseline.failed)
+        mended = len(baseline.failed) - left
+        self._row(NODE, "ok", reason=f"{mended} of {len(baseline.failed)} pass now")
+        self._still_failing = left
+        if left:
+            self._note(f"{left} of its tests still fail; they judge no other repair.")
+        if any(one.accepted for one in repair.decisions):
+            await healer.audit(review=False)
+        return gate.baseline
 
     def _heal_options(self) -> HealOptions:
         model = self._model
@@ -306,6 +362,8 @@ class RepairRun:
         for text in healer.notes if healer is not None else ():
             self._note(text)
         usage = Usage() if self._model is None else self._model.usage
+        if self._failing is not None:
+            usage = usage.plus(self._failing.usage)
         result = RepairResult(
             run=self.id,
             state=state,
@@ -315,6 +373,8 @@ class RepairRun:
             notes=tuple(self._notes),
             usage=replace(usage, seconds=self._clock() - self._began),
             error=error,
+            still_failing=self._still_failing,
+            failing_tests=() if self._failing is None else tuple(self._failing.decisions),
         )
         if healer is not None:
             result = replace(

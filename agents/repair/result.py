@@ -51,6 +51,8 @@ class RepairResult:
         notes: what the user should know.
         usage: what it used.
         error: one sentence if it failed.
+        failing_tests: decisions about tests that failed before any change.
+        still_failing: how many of these tests fail at the end.
     """
 
     run: str
@@ -68,16 +70,23 @@ class RepairResult:
     notes: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     error: str = ""
+    failing_tests: tuple[Acceptance, ...] = ()
+    still_failing: int = 0
+
+    @property
+    def decisions(self) -> list[Acceptance]:
+        """All decisions: those about failing tests, then those of the rounds."""
+        return [*self.failing_tests, *(one for each in self.rounds for one in each.decisions)]
 
     @property
     def accepted(self) -> list[Acceptance]:
-        """The accepted patches of all rounds."""
-        return [one for each in self.rounds for one in each.decisions if one.accepted]
+        """The accepted patches."""
+        return [one for one in self.decisions if one.accepted]
 
     @property
     def rejected(self) -> list[Acceptance]:
-        """The rejected patches of all rounds."""
-        return [one for each in self.rounds for one in each.decisions if not one.accepted]
+        """The rejected patches."""
+        return [one for one in self.decisions if not one.accepted]
 
     @property
     def passed(self) -> bool | None:
@@ -114,9 +123,11 @@ class RepairResult:
                 "tests": None if self.tests is None else fields_of(self.tests),
                 "bar": self.bar,
                 "applied": self.applied,
-                "decisions": [decision_text(one) for each in self.rounds for one in each.decisions],
+                "decisions": [decision_text(one) for one in self.decisions],
                 "diff": self.diff,
             },
+            "failing_tests": [_decision_fields(one) for one in self.failing_tests],
+            "still_failing": self.still_failing,
             "rounds": [
                 {
                     "bar": each.bar,

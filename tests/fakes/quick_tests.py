@@ -4,10 +4,19 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from agents.project_tests.plan import TestCommand
 from agents.project_tests.results import TestResults, read_report
 from agents.tools.process import run_process
+
+COMMAND = TestCommand(
+    "pytest",
+    "this interpreter",
+    "it runs the tests",
+    (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="),
+)
 
 
 async def quick_tests(root: Path, paths: Sequence[str] = (), **options: object) -> TestResults:
@@ -39,4 +48,4 @@ async def quick_tests(root: Path, paths: Sequence[str] = (), **options: object) 
         )
         if not report.is_file():
             return TestResults(problem=done.output.decode() + done.errors.decode())
-        return read_report(report.read_bytes())
+        return replace(read_report(report.read_bytes()), command=COMMAND)

@@ -41,7 +41,7 @@ class PatchCandidate:
         return len(lines), sum(map(len, lines))
 
 
-_WEIGHTS = {0: 4.0, 1: 2.0, 2: 1.0, 3: 0.5}
+_WEIGHTS = {0: 4.0, 1: 2.0, 2: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Cluster:
 
     Attributes:
         candidates: the smallest change first.
-        weight: how much speaks for them: a sample of the model counts 1, the most usual of the small changes 4, 2,
-            1 or ½ by its tier.
+        weight: how much speaks for them: a sample of the model counts 1, the most usual of the small changes 4, 2
+            or 1 by its tier.
     """
 
     candidates: tuple[PatchCandidate, ...]
@@ -61,6 +61,11 @@ class Cluster:
     def best(self) -> PatchCandidate:
         """The smallest change."""
         return self.candidates[0]
+
+    @property
+    def is_by_model(self) -> bool:
+        """Whether no usual slip is among them."""
+        return all(one.tier is None for one in self.candidates)
 
 
 def clusters(candidates: Sequence[PatchCandidate]) -> list[Cluster]:

@@ -38,10 +38,12 @@ RULE = "failing-test"
 NODE = "failing tests"
 MAX_TESTS = 20
 """Failing tests that a repair tries to mend; one patch often mends several."""
-MAX_ASKED = 3
+MAX_ASKED = 2
 """Suspects of one test that a model is asked about."""
 MARGIN = 1.5
 """What speaks for a repair must be more than this times what speaks for another one."""
+MIN_SAMPLES = 2
+"""Samples of a model that must agree where no usual slip does the same."""
 COMPARE_S = 60.0
 
 Sessions = Callable[[], Awaitable[ModelSession | None]]
@@ -95,6 +97,7 @@ class FailingTestRepair:
         self._meter = meter
         self._check = check
         self._note = note
+        self._asked: set[tuple[str, str, bytes]] = set()
 
     async def repair(self) -> None:
         """Try to mend one failing test after the other.
@@ -167,12 +170,16 @@ class FailingTestRepair:
             await bench.sign(best, varied, total_s=COMPARE_S)
         found = clusters(best)
         ahead = len(found) == 1 or found[0].weight > MARGIN * found[1].weight
+        alone = found[0].is_by_model and found[0].weight < MIN_SAMPLES
         shown = [
             {"weight": one.weight, "what": one.best.what, "name": one.best.suspect.name, "diff": one.best.diff}
             for one in found
         ]
         said = f"{found[0].best.what} in {found[0].best.suspect.name}"
-        if ahead:
+        if alone and len(found) == 1:
+            ahead = False
+            reason = f"One sample of the model alone passes, and nothing confirms it: {said}."
+        elif ahead:
             others = f", which outweighs {len(found) - 1} other repairs" if len(found) > 1 else ""
             reason = f"{said}{others}"
         else:
@@ -206,6 +213,11 @@ class FailingTestRepair:
                 return []
             found: list[PatchCandidate] = []
             for suspect in _asked(suspects, passed, slips):
+                file = bench.workspace.get(suspect.path)
+                key = (suspect.path, suspect.name, b"" if file is None else file.data)
+                if key in self._asked and not passed:
+                    continue  # another test of the same fault: the model had no answer
+                self._asked.add(key)
                 self._check()
                 written = await rewritten(
                     bench,

@@ -5,6 +5,7 @@ suspect's name, so that questions about other suspects share all but the end of 
 """
 
 import ast
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -296,9 +297,16 @@ def prompt_text(bench: TestBench, suspect: Suspect, test: str) -> str:
     parts += [
         f"Find the fault in `{name}`{where}. Write the whole function `{name.rpartition('.')[2]}` again with "
         "the fault repaired by the smallest change that is right for all inputs, not for this test alone. "
-        "Keep its name, its parameters and its docstring."
+        f"Keep its name, its parameters and its docstring. Begin with `{_head(bench, suspect)}`."
     ]
     return "\n".join(parts)
+
+
+def _head(bench: TestBench, suspect: Suspect) -> str:
+    """How the function begins, up to its parameters."""
+    lines = _source(bench.workspace, suspect).split("\n")
+    line = next((one.strip() for one in lines if re.match(r"\s*(async\s+)?def\b", one)), "def")
+    return line.partition("(")[0] + "("
 
 
 def _source(files: Workspace, suspect: Suspect) -> str:

@@ -2,12 +2,14 @@
 
 Spectrum-based fault localization (Jones et al. 2002): a line is suspicious that failing tests run and passing ones do
 not. The measure is that of Ochiai, f / √(F · (f + p)): f failing and p passing tests run the line, F fail. A
-function is as suspicious as its worst line; among equal ones those of the traceback come first, the innermost first.
+function is as suspicious as its worst line; functions that the failure names or its traceback passes come a little
+earlier, the innermost first, and among equal ones the longest.
 Values that the suspects read from the file's or a class's own assignments follow, at half of that.
 """
 
 import ast
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from agents.repair.protected_files import is_protected
 from agents.workspace.workspace import Workspace
 
 MAX_SUSPECTS = 8
+_BONUS = 0.15
+"""Added to the measure, for the order alone, of functions that the failure names or its traceback passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[
         functions = list(_in_lines(module, path, lines, measures, frames))
         found += functions
         found += _values(module, path, functions)
+    said = [line for line in spectrum.texts.get(test, "").split("\n") if line.startswith(("E ", ">"))]
+    called = set(re.findall(r"(\w+)\(", "\n".join(said)))
     depth = {place: at for at, place in enumerate(frames)}
 
     def order(one: Suspect) -> tuple[float, ...]:
@@ -81,7 +87,9 @@ def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[
             (at for (path, line), at in depth.items() if path == one.path and one.first <= line <= one.last),
             default=-1,
         )
-        return (not one.is_function, -round(one.score, 6), -deepest, one.last - one.first)
+        named = one.name.rpartition(".")[2] in called
+        score = one.score + _BONUS * (one.in_trace or named)
+        return (not one.is_function, -round(score, 6), -deepest, one.first - one.last)
 
     return sorted(found, key=order)[:MAX_SUSPECTS]
 

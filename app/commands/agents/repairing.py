@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,20 +135,53 @@ async def _run(
 
 
 def show_progress(event: RunEvent) -> None:
-    """A line for what was decided or begun."""
+    """A line for what was begun, found, tried, asked or decided."""
+    if event.type is RunEventType.MODEL_TEST:
+        data = event.data
+        show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
+    text = progress_line(event)
+    if text:
+        print(safe_line(text.rstrip()), file=sys.stderr, flush=True)
+
+
+def progress_line(event: RunEvent) -> str:
+    """What an event says in a line; empty if it is not shown."""
     data = event.data
     place = f"{data.get('rule')} {data.get('file')}:{data.get('line')}"
-    refused = "rejected" if data.get("patch") else "no patch for"
-    text = {
-        RunEventType.NODE_STATE: f"{event.node}: {data.get('state')} {data.get('reason', '')}",
-        RunEventType.PATCH_ACCEPTED: f"  accepted {place}: {data.get('reason')}",
-        RunEventType.PATCH_REJECTED: f"  {refused} {place}: {data.get('reason')}",
-        RunEventType.NOTE: f"note: {data.get('text')}",
-    }.get(event.type)
-    if event.type is RunEventType.MODEL_TEST:
-        show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
-    if text is not None:
-        print(safe_line(text.rstrip()), file=sys.stderr, flush=True)
+    match event.type:
+        case RunEventType.NODE_STATE:
+            return f"{event.node}: {data.get('state')} {data.get('reason', '')}"
+        case RunEventType.PATCH_ACCEPTED:
+            return f"  accepted {place}: {data.get('reason')}"
+        case RunEventType.PATCH_REJECTED:
+            word = "rejected" if data.get("patch") else "no patch for"
+            return f"  {word} {place}: {data.get('reason')}"
+        case RunEventType.NOTE:
+            return f"note: {data.get('text')}"
+        case RunEventType.FINDING if data.get("test"):
+            return f"  failing {data['test']}: {data.get('message')}"
+        case RunEventType.SUSPECTS:
+            names = [f"{one['name']} ({one['score']:.2f})" for one in data["suspects"]]
+            return f"  suspects of {data['test']}: {', '.join(names) or 'none'}"
+        case RunEventType.SLIPS_TRIED:
+            return f"  {_tried(data)}"
+        case RunEventType.MODEL_ASKED:
+            return f"  asks the model to write {data['name']} anew ({len(data['prompt'])} characters)"
+        case RunEventType.CANDIDATE_CHECKED if not data["passed"]:
+            return f"  candidate {data['candidate']} dropped by {data['check']}: {data['detail']}"
+        case RunEventType.CANDIDATE_CHOSEN:
+            return f"  the model's best: {data['reason']}"
+        case RunEventType.DECISION if data.get("clusters"):
+            return f"  {data['question']}: {data['reason']}"
+    return ""
+
+
+def _tried(data: Mapping[str, Any]) -> str:
+    """The usual slips in a line: how many were tried, what passed, what dropped the others."""
+    passed = [f"{one['what']} in {one['name']}" for one in data["passed"]]
+    dropped = [f"{count} by {check}" for check, count in data["dropped"].items()]
+    told = f"passed: {', '.join(passed)}" if passed else "none passed"
+    return f"{data['tried']} usual slips tried, {told}; dropped: {', '.join(dropped) or 'none'}"
 
 
 def print_repair(result: RepairResult) -> None:

@@ -20,10 +20,10 @@ from agents.repair.failing_tests.operators.place import Change, Place
 Operator = Callable[[Place], Iterator[Change]]
 OPERATORS: tuple[Operator, ...] = (
     comparisons.comparison_signs, comparisons.conditions, numbers.whole_numbers, numbers.bounds, numbers.arithmetic,
-    numbers.grouping, numbers.units, numbers.rounding, names.keys, names.attributes, names.variables, names.arguments,
+    numbers.grouping, numbers.rounding, names.keys, names.attributes, names.arguments,
     names.siblings, names.sorting, exceptions.caught, exceptions.raised, exceptions.handler_order, values.defaults,
-    values.none_guards, values.closures, values.shadowed, values.copies, values.resets, statements.returns,
-    statements.caches, statements.transplants, statements.order,
+    values.none_guards, values.closures, values.shadowed, values.resets, statements.returns,
+    statements.caches, statements.transplants,
 )  # fmt: skip
 
 

@@ -82,24 +82,6 @@ def attributes(place: Place) -> Iterator[Change]:
                 yield place.replace(node, new, f"{new} for {node.value.id}.{node.attr}", 2)
 
 
-def variables(place: Place) -> Iterator[Change]:
-    """Another variable of the function."""
-    bound = Counter(
-        node.id
-        for node in place.nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    )
-    bound.update(one.arg for one in place.parameters)
-    names = sorted(bound)
-    if len(names) > MAX_NAMES:
-        return
-    for node in place.nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in bound:
-            for name in names:
-                if name != node.id:
-                    yield place.replace(node, name, f"{name!r} for {node.id!r}", 3)
-
-
 def arguments(place: Place) -> Iterator[Change]:
     """Two neighbouring arguments, indexes or targets exchanged."""
     for node in place.nodes:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from agents.repair.failing_tests.operators.place import Change, Place
 
 _UNITS = (60, 3600, 86400, 24, 7, 100, 1000, 1024, 1_000_000)
+_SMALL = 12
+"""Larger numbers are rarely off by one, and many of their neighbours pass small tests."""
 _SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
 }  # fmt: skip
 _OTHERS: dict[str, tuple[tuple[str, int], ...]] = {
-    "+": (("-", 2),),
+    "+": (("-", 2), ("*", 2)),
     "-": (("+", 2),),
-    "*": (("/", 2), ("+", 3)),
+    "*": (("/", 2), ("+", 2)),
     "/": (("//", 1), ("*", 2)),
     "//": (("/", 1), ("%", 2)),
     "%": (("//", 2),),
@@ -36,12 +38,11 @@ def whole_numbers(place: Place) -> Iterator[Change]:
         parent = place.module.parent.get(node)
         negative = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
         value = node.value
-        if isinstance(value, int):
-            small = value <= 3
+        if isinstance(value, int) and value <= _SMALL:
             for new in (value - 1, value + 1):
                 if new >= 0 or not negative:
                     text = str(new) if new >= 0 else f"({new})"
-                    yield place.replace(node, text, f"{new} for {value}", 1 if small else 3)
+                    yield place.replace(node, text, f"{new} for {value}", 1 if value <= 3 else 2)
         if value in _UNITS:
             for unit in _UNITS:
                 if unit != value:
@@ -155,20 +156,6 @@ def _grouped(terms: list[str], signs: list[str], *groups: tuple[int, int]) -> st
         marked[first] = "(" + marked[first]
         marked[last] = marked[last] + ")"
     return _joined(marked, signs)
-
-
-def units(place: Place) -> Iterator[Change]:
-    """A quotient in a thousandth, sixtieth or hundredth of what it is now, and the reverse."""
-    for node in place.nodes:
-        if not isinstance(node, ast.Return | ast.Assign) or node.value is None:
-            continue
-        value = node.value
-        if not any(isinstance(one, ast.BinOp) for one in ast.walk(value)):
-            continue
-        text = place.source(value)
-        for factor in (1000, 100, 60, 3600):
-            yield place.replace(value, f"({text}) * {factor}", f"times {factor}", 3)
-            yield place.replace(value, f"({text}) / {factor}", f"divided by {factor}", 3)
 
 
 def rounding(place: Place) -> Iterator[Change]:

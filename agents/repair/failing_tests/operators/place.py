@@ -18,7 +18,7 @@ class Change:
     Attributes:
         edits: in the file's text; they do not overlap.
         what: the change in a few words.
-        tier: 0 for a change that mends what is wrong by itself, 1 for a usual slip, 2 and 3 for rarer ones.
+        tier: 0 for a change that mends what is wrong by itself, 1 for a usual slip, 2 for a rarer one.
         line: where it is, from 1.
     """
 

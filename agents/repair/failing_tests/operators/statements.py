@@ -1,4 +1,4 @@
-"""Statements: a missing return, a cache that is not emptied, an order that is the wrong way round."""
+"""Statements: a missing return, a cache that is not emptied, a step that other methods take."""
 
 import ast
 from collections.abc import Iterator
@@ -13,14 +13,11 @@ def returns(place: Place) -> Iterator[Change]:
     name = place.node.name
     for block in place.blocks:
         for statement in block:
-            if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call | ast.BinOp):
+            if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
                 continue
             text = place.source(statement.value)
-            recursive = isinstance(statement.value, ast.Call) and place.source(
-                statement.value.func
-            ).endswith(name)
-            yield place.replace(statement, f"return {text}", f"returns {text}"[:80], 1 if recursive else 3)
-            if recursive:
+            if place.source(statement.value.func).rpartition(".")[2] == name:
+                yield place.replace(statement, f"return {text}", f"returns {text}"[:80], 1)
                 margin = place.margin(statement)
                 lines = f"found = {text}\n{margin}if found is not None:\n{margin}    return found"
                 if "found" not in {getattr(one, "id", "") for one in place.nodes}:
@@ -107,16 +104,3 @@ def transplants(place: Place) -> Iterator[Change]:
             change = insert(end, text, f"{text}, as {method.name} does"[:100], 2)
             if change is not None:
                 yield change
-
-
-def order(place: Place) -> Iterator[Change]:
-    """Two neighbouring statements exchanged."""
-    for block in place.blocks:
-        for one, other in zip(block, block[1:], strict=False):
-            simple = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr
-            if not isinstance(one, simple) or not isinstance(other, simple | ast.If | ast.For):
-                continue
-            if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
-                continue
-            if place.alone(one) and place.alone(other):
-                yield place.swap(one, other, "two statements swapped", 3)

@@ -171,14 +171,6 @@ def shadowed(place: Place) -> Iterator[Change]:
                 yield Change(edits, f"the loop no longer changes {target.id}", 0, loop.lineno)
 
 
-def copies(place: Place) -> Iterator[Change]:
-    """A copy of a list, set or dictionary is kept or handed out, not the thing itself."""
-    for node in place.nodes:
-        value = node.value if isinstance(node, ast.Return | ast.Assign) else None
-        if isinstance(value, ast.Attribute | ast.Name):
-            yield place.replace(value, f"{place.source(value)}.copy()", "a copy", 3)
-
-
 def resets(place: Place) -> Iterator[Change]:
     """A value that is set before a loop is set again in it."""
     for loop in place.nodes:
