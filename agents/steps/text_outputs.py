@@ -30,7 +30,7 @@ from agents.procedures.task_text import bounded, source_text
 from agents.steps.bounded_schema import STYLE
 from agents.steps.closed_json import closed_json
 from agents.steps.findings_answer import EXAMPLE, MAX_REPORTED, add_reported, reported_schema
-from agents.steps.prose import is_prose
+from agents.steps.prose import MIN_WORDS, is_prose
 from agents.steps.writing import LADDER, PLAIN, Draft, Writer, text_member
 from agents.workspace.workspace import Workspace
 from engine.api.grammar import Grammar
@@ -110,11 +110,13 @@ class TextOutputs:
         """The output with a text that is written behind the steps of a loop."""
         prompt = (*loop.ids, *self.layout.turn(loop.answer_text, f"Noted. {PLAIN}"))
         drafts = await self._writer().drafts([prompt], shared_tokens=len(loop.ids))
-        if not is_prose(drafts[0].text) or not drafts[0].text:
+        text = drafts[0].text
+        is_short = len(text.split()) < MIN_WORDS  # a version or a sum is a good answer
+        if not text or not (is_short or is_prose(text)):
             self.run.note("The model's text was no prose and was dropped.")
             return output
         self._note_cut(drafts[0])
-        return _with_text(output, member, drafts[0].text)
+        return _with_text(output, member, text)
 
     # One text.
 

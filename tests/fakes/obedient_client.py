@@ -15,6 +15,8 @@ from agents.tools.tool import Tool
 from engine.api.request import FinishReason, Request
 from tests.fakes.scripted_client import ScriptedClient, accepts
 
+_DEFAULTS = ({"cannot_do": ""}, {"citations": [], "cannot_do": ""})
+"""Members that an answer has beside what a script says."""
 Call = tuple[str, Mapping[str, Any]]
 
 
@@ -104,8 +106,11 @@ class ObedientClient(ScriptedClient):
         found = re.search(script.look_up, prompt) if script.look_up else None
         values = {"found": found[1] if found else ""}
         filled = _filled(members, self._values(prompt) | values)
-        whole = {"cannot_do": "", **filled}
-        texts = [_step("final_answer", one, compact=True) for one in (whole, filled, {})]
+        if request.sampling.grammar is None:  # a text is written as a text
+            return str(filled.get("text", "")) or "Nothing to say."
+        short = {name: value for name, value in filled.items() if name != "text"}
+        wholes = [{**one, **more} for one in (filled, short) for more in _DEFAULTS]
+        texts = [_step("final_answer", one, compact=True) for one in (*wholes, filled, short)]
         return next(text for text in texts if _fits(request, text))
 
     def _spellings(self, call: Call, prompt: str) -> list[str]:
