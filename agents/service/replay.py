@@ -28,7 +28,7 @@ from agents.tools.tool import Effect, Taint, Tool, ToolContext, ToolOutput
 if TYPE_CHECKING:
     from engine.clients.engine_client import EngineClient
 
-_CHANGES = frozenset(["approval", "seconds", "start", "end"])
+_CHANGES = frozenset(["approval", "seconds", "start", "end", "width"])
 """Members of events that differ from run to run: ids and times."""
 
 

@@ -51,15 +51,6 @@ STEPS: dict[str, Steps] = {
         {"steps": [{"id": "s1", "agent": "debugger", "input": "the crash", "needs": [],
                     "done_when": "its line is known"}], "fallback": "ask"},
     ),
-    "debugger": Steps(
-        (("read", {"path": "shop/stats.py"}), ("grep", {"pattern": "mean"})),
-        {"file": "shop/stats.py", "line": 2, "cause": "values is empty", "confidence": 0.9},
-    ),
-    "coder": Steps((("read", {"path": "main.py"}),), {"reason": "nothing to change"}),
-    "patch_applier": Steps(
-        (("read", {"path": "app/code.py"}), ("grep", {"pattern": "len"})), {"reason": "guarded"}
-    ),
-    "test_generator": Steps((("read", {"path": "app/code.py"}),), {"reason": "a test"}),
     "ui_designer": Steps(
         (("glob", {"pattern": "*.html"}),),
         {"title": "Sign in", "components": [{"name": "mail", "kind": "email"}]},
@@ -69,7 +60,9 @@ STEPS: dict[str, Steps] = {
 }  # fmt: skip
 """Agents that require steps with tools."""
 PAGE = "<!doctype html><html lang='en'><title>Pay</title><main><h1>Pay</h1></main></html>"
+MEAN = "def mean(values):\n    return sum(values) / len(values) if values else 0.0\n"
 TEXTS = {
+    "debugger": [MEAN] * 8,
     "prototype_builder": [f"```html\n{PAGE}\n```"],
     "expander": ["The mill stands by the river and has ground corn for two hundred years."] * 9,
 }
@@ -153,6 +146,19 @@ def _line(event: RunEvent) -> str:
             return f"budget {limits}"
         case RunEventType.BUDGET:
             return f"used {data['computed_tokens']} computed, {data['generated_tokens']} generated"
+        case RunEventType.APPROVAL_REQUESTED:
+            return f"asks for {data['tool']} {data['target']}"
+        case RunEventType.APPROVAL_RESOLVED:
+            return f"  {'allowed' if data['allowed'] else 'denied'}: {data['reason']}"
+        case RunEventType.WIDTH_STARTED:
+            return f"width of {data['candidates']}: {data['goal']}; {', '.join(data['checks'])}"
+        case RunEventType.CANDIDATE_WRITTEN:
+            return f"  candidate {data['candidate']} at {data['temperature']} {data['code']!r}"
+        case RunEventType.CANDIDATE_CHECKED:
+            verdict = "passes" if data["passed"] else "fails"
+            return f"  candidate {data['candidate']} {verdict} {data['check']}: {data['detail']}"
+        case RunEventType.CANDIDATE_CHOSEN:
+            return f"chosen {data['candidate']} by {data['decided_by']}: {data['reason']}"
         case RunEventType.RUN_STATE:
             return f"state {data['state']} {data.get('error', '')}".rstrip()
         case RunEventType.NOTE:

@@ -10,7 +10,7 @@ from agents.api.events import RunEventType, RunState
 from agents.plugins.registry import Registry, load_registry
 from agents.specs.packaged import packaged_agents
 from tests.fakes.scripted_client import ScriptedClient
-from tests.unit.agents.golden.scenarios import STEPS, run_scenario, script_of, trace_of
+from tests.unit.agents.golden.scenarios import STEPS, TEXTS, run_scenario, script_of, trace_of
 
 BUDGET = Budget(tokens=200_000)
 """Of the scripted model, whose tokens are single characters."""
@@ -34,8 +34,8 @@ def says_yes(request, text):
 def test_agents_that_require_steps_have_a_script():
     agents = packaged_agents().values()
     stepping = {agent.key for agent in agents if agent.requires in ("react", "write")}
-    done_by_procedures = {"tool", "reasoning"}  # in these scenarios
-    assert stepping == set(STEPS) | done_by_procedures | {"prototype_builder"}
+    by_procedures = {"tool", "reasoning", "coder", "patch_applier", "test_generator"}
+    assert stepping == set(STEPS) | set(TEXTS) - {"expander"} | by_procedures
 
 
 @pytest.mark.parametrize("key", packaged_agents())
