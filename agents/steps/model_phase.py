@@ -158,6 +158,14 @@ class StepsPhase:
             if report is not None:
                 self._reports.remove(report)
 
+    async def _known(self) -> CapabilityProfile:
+        """What is known of the loaded model; it is not tested."""
+        if self._given is not None:
+            return self._allowed(self._given)
+        identity = self.session.identity()
+        known = self._profiles.get(identity) or await asyncio.to_thread(known_profile, identity)
+        return self._allowed(known or CapabilityProfile(identity))
+
     def _allowed(self, profile: CapabilityProfile) -> CapabilityProfile:
         return replace(profile, is_allowed=True) if self._allow_model else profile
 
@@ -194,10 +202,15 @@ class StepsPhase:
         """
         if _is_done(task, output, run):
             return output
-        with run.untimed():
-            profile = await self.profile(
-                lambda progress: run.record(RunEventType.MODEL_TEST, **progress.fields())
-            )
+        if _needs_capabilities(output, run):
+            with run.untimed():
+                profile = await self.profile(
+                    lambda progress: run.record(RunEventType.MODEL_TEST, **progress.fields())
+                )
+        else:
+            profile = await self._known()
+            if not (profile.questions or profile.outputs or profile.is_allowed):
+                return output
         refusal = self._refusal(profile, output, run)
         if refusal:
             run.note(refusal)
@@ -344,6 +357,15 @@ def _is_done(task: AgentTask, output: Output, run: StepRun) -> bool:
     if isinstance(output, ToolResult | Steps):
         return not output.cannot_do
     return bool(run.spec.checks) and checks_output(task, run.spec.checks)
+
+
+def _needs_capabilities(output: Output, run: StepRun) -> bool:
+    """Whether the short test of an unknown model decides what it does for an output.
+
+    Votes and findings need the complete measurement, of which the short test is no part.
+    """
+    is_missing = bool(output.cannot_do) and text_member(type(output)) is not None
+    return run.spec.requires is not Capability.LABELS or is_missing
 
 
 def _is_stepped(output: Output) -> bool:
