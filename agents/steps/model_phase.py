@@ -25,6 +25,7 @@ from agents.model.profile import CapabilityProfile
 from agents.model.profile_record import known_profile
 from agents.model.question import Decision
 from agents.model.session import ModelSession
+from agents.outputs.answer import Answer
 from agents.outputs.base import Output
 from agents.outputs.critique import Critique
 from agents.outputs.design import Artifact
@@ -222,7 +223,7 @@ class StepsPhase:
         wanted = [name for name in run.spec.score_questions if name in profile.questions]
         scores = bool(wanted) and isinstance(output, Findings) and bool(output.findings)
         steps = run.spec.requires.rank >= Capability.REACT.rank and _is_stepped(output)
-        writes = TextOutputs.takes(output, run, profile)
+        writes = TextOutputs.takes(output, run, profile) and not _lacks_sources(task, output)
         if not (scores or steps or writes):
             return output
         layout, decider = self.parts()
@@ -366,6 +367,12 @@ def _needs_capabilities(output: Output, run: StepRun) -> bool:
     """
     is_missing = bool(output.cannot_do) and text_member(type(output)) is not None
     return run.spec.requires is not Capability.LABELS or is_missing
+
+
+def _lacks_sources(task: AgentTask, output: Output) -> bool:
+    """Whether an answer would be the model's own knowledge: an answer needs something to rest on."""
+    given = task.document.strip() or task.inputs or len(task.workspace)
+    return isinstance(output, Answer) and not given
 
 
 def _is_stepped(output: Output) -> bool:
