@@ -41,6 +41,8 @@ from agents.tools.tool import Taint, Tool, ToolContext
 from agents.workspace.workspace import Workspace
 
 _LOG = logging.getLogger(__name__)
+_STOPPED_WAIT_S = 1.0
+"""How long a run whose clock is stopped waits before it looks at the clock again."""
 
 
 class ModelPhase(Protocol):
@@ -280,8 +282,9 @@ class AgentRun:
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
             while (left := self.meter.seconds_left(self._clock())) > 0:  # it may grow meanwhile
+                wait = max(left, _STOPPED_WAIT_S) if self.meter.is_stopped else left
                 done, _ = await asyncio.wait(
-                    {work, stop}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+                    {work, stop}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
                 )
                 if done:
                     break

@@ -25,6 +25,7 @@ from agents.model.profile import CapabilityProfile
 from agents.model.profile_record import known_profile
 from agents.model.question import Decision
 from agents.model.session import ModelSession
+from agents.outputs.answer import Answer
 from agents.outputs.base import Output
 from agents.outputs.critique import Critique
 from agents.outputs.design import Artifact
@@ -160,6 +161,14 @@ class StepsPhase:
             if report is not None:
                 self._reports.remove(report)
 
+    async def _known(self) -> CapabilityProfile:
+        """What is known of the loaded model; it is not tested."""
+        if self._given is not None:
+            return self._allowed(self._given)
+        identity = self.session.identity()
+        known = self._profiles.get(identity) or await asyncio.to_thread(known_profile, identity)
+        return self._allowed(known or CapabilityProfile(identity))
+
     def _allowed(self, profile: CapabilityProfile) -> CapabilityProfile:
         return replace(profile, is_allowed=True) if self._allow_model else profile
 
@@ -196,10 +205,15 @@ class StepsPhase:
         """
         if _is_done(task, output, run):
             return output
-        with run.untimed():
-            profile = await self.profile(
-                lambda progress: run.record(RunEventType.MODEL_TEST, **progress.fields())
-            )
+        if _needs_capabilities(output, run):
+            with run.untimed():
+                profile = await self.profile(
+                    lambda progress: run.record(RunEventType.MODEL_TEST, **progress.fields())
+                )
+        else:
+            profile = await self._known()
+            if not (profile.questions or profile.outputs or profile.is_allowed):
+                return output
         refusal = self._refusal(profile, output, run)
         if refusal:
             run.note(refusal)
@@ -215,7 +229,7 @@ class StepsPhase:
         wanted = [name for name in run.spec.score_questions if name in profile.questions]
         scores = bool(wanted) and isinstance(output, Findings) and bool(output.findings)
         steps = run.spec.requires.rank >= Capability.REACT.rank and _is_stepped(output)
-        writes = TextOutputs.takes(output, run, profile)
+        writes = TextOutputs.takes(output, run, profile) and not _lacks_sources(task, output)
         if not (scores or steps or writes):
             return output
         layout, decider = self.parts()
@@ -358,6 +372,21 @@ def _is_done(task: AgentTask, output: Output, run: StepRun) -> bool:
     if isinstance(output, ToolResult | Steps):
         return not output.cannot_do
     return bool(run.spec.checks) and checks_output(task, run.spec.checks)
+
+
+def _needs_capabilities(output: Output, run: StepRun) -> bool:
+    """Whether the short test of an unknown model decides what it does for an output.
+
+    Votes and findings need the complete measurement, of which the short test is no part.
+    """
+    is_missing = bool(output.cannot_do) and text_member(type(output)) is not None
+    return run.spec.requires is not Capability.LABELS or is_missing
+
+
+def _lacks_sources(task: AgentTask, output: Output) -> bool:
+    """Whether an answer would be the model's own knowledge: an answer needs something to rest on."""
+    given = task.document.strip() or task.inputs or len(task.workspace)
+    return isinstance(output, Answer) and not given
 
 
 def _is_stepped(output: Output) -> bool:

@@ -180,7 +180,7 @@ class TextOutputs:
 
     # Sections.
 
-    async def _sections(self, output: Sections) -> Sections:
+    async def _sections(self, output: Sections) -> Output:
         """The sections with prose, all written at once behind one prompt."""
         requests = [f"{self.run.card}\n{_about(one)}\n{PLAIN}" for one in output.sections]
         tails = [self.layout.tail(self.shared, text) for text in requests]

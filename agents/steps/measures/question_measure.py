@@ -55,7 +55,7 @@ def question_items() -> tuple[Item, ...]:
 def sign_test(better: int, worse: int) -> float:
     """One-sided p of at least `better` successes in fair throws."""
     throws = better + worse
-    return sum(comb(throws, k) for k in range(better, throws + 1)) / 2**throws
+    return float(sum(comb(throws, k) for k in range(better, throws + 1)) / 2**throws)
 
 
 async def measure_questions(bench: Bench) -> dict[str, dict[str, Any]]:

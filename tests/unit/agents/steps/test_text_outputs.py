@@ -195,6 +195,13 @@ async def test_reviewers_that_were_measured_wrong_add_nothing():
     assert client.requests == []
 
 
+async def test_an_answer_without_sources_is_not_made_up():
+    before = Answer(cannot_do="There are no sources.")
+    after, _, client = await written(before, task=AgentTask("What does the lamp mean?"))
+    assert after is before
+    assert client.requests == []
+
+
 async def test_a_page_is_written_as_a_text_and_checked_as_a_file():
     page = "<!doctype html><html><h1>Pay</h1></html>"
     seen = []

@@ -6,16 +6,23 @@ import pytest
 
 from agents.api.agent_spec import Capability
 from agents.api.errors import ModelFailure
+from agents.api.events import RunEventType
 from agents.model import profile_record
 from agents.model.layout import SharedLayout
 from agents.model.profile_record import load_record
 from agents.model.session import ModelSession
+from agents.outputs.findings import Findings
+from agents.outputs.plan import Plan
+from agents.outputs.summary import Summary
+from agents.outputs.text import Text
+from agents.procedures.procedure import AgentTask
 from agents.steps import model_phase
 from agents.steps.measures.answer_items import ANSWERS
 from agents.steps.measures.bench import Suite
 from agents.steps.measures.measure import Measurement
 from agents.steps.model_phase import StepsPhase
 from tests.fakes.scripted_client import ScriptedClient
+from tests.fakes.step_run import FakeStepRun
 
 
 def suite(name, *rights, gate=None):
@@ -123,3 +130,26 @@ async def test_an_unknown_model_that_is_allowed_is_not_tested(session, cache):
     assert profile.is_allowed
     assert profile.summary == "nothing"
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("output", "requires", "is_tested"),
+    [
+        (
+            Findings(),
+            Capability.LABELS,
+            False,
+        ),  # the short test says nothing about votes and findings
+        (Plan(cannot_do="x"), Capability.REACT, True),
+        (Summary(text="x"), Capability.TEXT, True),
+        (Text(cannot_do="x"), Capability.LABELS, True),
+    ],
+)
+async def test_an_unknown_model_is_only_tested_if_that_decides_something(
+    session, cache, monkeypatch, output, requires, is_tested
+):
+    monkeypatch.setattr(model_phase, "SHORT", (suite("labels", False),))
+    run = FakeStepRun(requires=requires)
+    await StepsPhase(session)(AgentTask("Do it."), output, run)
+    assert bool(run.events(RunEventType.MODEL_TEST)) is is_tested
+    assert run.untimed_blocks == is_tested
