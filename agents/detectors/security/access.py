@@ -75,6 +75,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_files(workspace, context, tests=False):
         routes += _python_routes(module)
         yield from _python_roles(module)
+        yield from _open_views(module)
         yield from _foreign_records(module)
     for file in tree_files(workspace, context, (*JAVASCRIPT, "go")):
         code = tree_code(file)
@@ -177,6 +178,37 @@ def _is_route(node: ast.expr) -> bool:
     first = constant(argument(node, 0, "path", "rule"))
     names = ("route", "get", "post", "put", "patch", "delete", "api_route", "websocket")
     return node.func.attr in names and isinstance(first, str) and first.startswith("/")
+
+
+_CHANGING = frozenset(["delete", "destroy", "put", "patch", "update", "partial_update"])
+
+
+def _open_views(module: PythonModule) -> Iterator[Finding]:
+    """Views of Django REST framework that change or delete, and let everybody do it."""
+    for owner in module.of(ast.ClassDef):
+        if _PUBLIC.search(owner.name):
+            continue
+        for node in owner.body:
+            if (
+                not isinstance(node, ast.Assign)
+                or ast.unparse(node.targets[0]) != "permission_classes"
+            ):
+                continue
+            if not isinstance(node.value, ast.List | ast.Tuple):
+                continue
+            names = [ast.unparse(one).rpartition(".")[2] for one in node.value.elts]
+            methods = {one.name for one in owner.body if isinstance(one, ast.FunctionDef)}
+            changes = methods & _CHANGING or any(
+                ast.unparse(one).endswith(("ModelViewSet", "DestroyAPIView")) for one in owner.bases
+            )
+            if changes and (not names or names == ["AllowAny"]):
+                yield RULES["missing-authentication"].at(
+                    module.file,
+                    node.lineno,
+                    f"{owner.name} lets everybody change and delete: name who may.",
+                    severity=_HIGH,
+                    confidence=0.7,
+                )
 
 
 def _python_roles(module: PythonModule) -> Iterator[Finding]:

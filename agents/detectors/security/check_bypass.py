@@ -31,6 +31,11 @@ _CHECK_NAME = re.compile(
     r"|^_*(authenticate|authori[sz]e|authenticated|authori[sz]ed|login_required|admin_required|is_valid_token)(_\w+)?$"
 )
 _LOGIN = re.compile(r"^_*(log|sign)_?in(_\w+)?$")
+_PROOF = re.compile(
+    r"(?i)passw|pwd|secret|token|code|otp|auth(?!or)|verif|check|credential|saml|oidc|sso|signature|cert|ldap|hash|"
+    r"pin\b|key|valid|callback|flow|challenge|assert"
+)
+"""What a login proves somebody by; a function that has none of these words proves nothing."""
 _EXPIRY = re.compile(r"(?i)(^|_)(expir\w*|exp|valid_until|not_after|expires_at)$")
 _NOW = re.compile(r"(?i)(^|[._])(now|utcnow|time|today|timestamp|current_time)(\(.*\))?$")
 _HOOK = re.compile(r"before_(app_)?request|middleware|before_serving|on_request")
@@ -82,6 +87,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
             if _is_check(function) or _LOGIN.search(function.name):
                 yield from _empty_values(module, function)
             yield from _inverted_expiry(module, function)
+            yield from _login_by_name(module, function)
             if _is_check(function) or _is_guard(module, function):
                 yield from _switches(module, function)
                 yield from _paths(module, function)
@@ -549,6 +555,26 @@ def _inverted(module: PythonModule) -> Iterator[Finding]:
                 node.lineno,
                 f"Who is {name} is refused, and everybody else let through.",
             )
+
+
+def _login_by_name(module: PythonModule, function: FunctionNode) -> Iterator[Finding]:
+    """A login that opens a session for the name that the client sends, without any proof."""
+    if not _LOGIN.search(function.name):
+        return
+    values = client_values(module, function)
+    reads = any(
+        isinstance(one, ast.expr) and is_client_value(one, values) for one in _own(function)
+    )
+    written = ast.unparse(ast.Module(body=_body(function), type_ignores=[]))
+    if not reads or _PROOF.search(written):
+        return
+    for node in _own(function):
+        opens = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("login_user")
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            opens = ast.unparse(node.targets[0].value).endswith("session")
+        if opens and isinstance(node, ast.expr | ast.stmt):
+            yield RULES["login-without-proof"].at(module.file, node.lineno)
+            return
 
 
 def _inverted_expiry(module: PythonModule, function: FunctionNode) -> Iterator[Finding]:

@@ -31,7 +31,10 @@ def _tested_methods(module: PythonModule) -> Iterator[Finding]:
         if module.class_of(function) is None or not _QUESTION.match(function.name):
             continue
         decorators = " ".join(ast.unparse(one) for one in function.decorator_list)
-        (others if _PROPERTY.search(decorators) else methods).add(function.name)
+        arguments = function.args
+        only_self = len(arguments.posonlyargs + arguments.args) == 1 and not arguments.kwonlyargs
+        asks = only_self and not _PROPERTY.search(decorators)
+        (methods if asks else others).add(function.name)
     for node in module.of(ast.Assign, ast.AnnAssign):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             name = target.attr if isinstance(target, ast.Attribute) else ""

@@ -27,6 +27,9 @@ _TIMES = re.compile(
     r"(?i)\b(now|utcnow|today|datetime|date|time|start\w*|end\w*|since|until|begin\w*|created\w*|issued|due|"
     r"finish\w*|updated\w*|expires\w*|\w+_at|\w+_(time|date))\b"
 )
+_TELLING = re.compile(
+    r"(?i)(^|\.)(print|warn|warning|info|debug|exception|log|echo|secho|write)$|\blog(ger|ging)?\.error$"
+)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 
 
@@ -159,8 +162,7 @@ def _after_except(
         target = statement.body[0].targets[0]
         if not isinstance(target, ast.Name):
             continue
-        open_ones = [one for one in statement.handlers if not terminates(one.body)]
-        open_ones = [one for one in open_ones if not _stops(one) and not _binds(one, target.id)]
+        open_ones = [one for one in statement.handlers if _only_tells(one)]
         if not open_ones or _bound_before(module, function, statement, target.id):
             continue
         used = _first_use(block[number + 1 :], target.id)
@@ -173,23 +175,16 @@ def _after_except(
             )
 
 
-def _stops(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler calls what may never return, such as `self.fail()` or `sys.exit()`."""
-    return any(
-        isinstance(one, ast.Call)
-        and re.search(
-            r"(^|[._])(exit|abort|fail\w*|error|die|skip|usage|quit|raise_\w+)$", shape(one.func)
-        )
-        and not re.search(r"(?i)log", shape(one.func))
-        for one in ast.walk(handler)
-    )
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    return any(
-        (isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load))
-        or (isinstance(one, ast.Return | ast.Raise | ast.Continue | ast.Break))
-        for one in ast.walk(node)
+def _only_tells(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler does nothing but log: a call of something else may raise or end the program."""
+    caught = "" if handler.type is None else shape(handler.type)
+    if re.search(r"NameError|ImportError|ModuleNotFoundError", caught):
+        return False
+    return all(
+        isinstance(one, ast.Expr)
+        and isinstance(one.value, ast.Call)
+        and _TELLING.search(shape(one.value.func)) is not None
+        for one in handler.body
     )
 
 
