@@ -294,6 +294,11 @@ def test_questions_with_ids_are_answered_by_them(scripted):
     assert '{"what":"topic"}\nA) delivery: ["late"]' in texts[2]
 
 
+def test_the_first_model_decides_where_none_is_named(scripted):
+    body = {"input": TEXT, "questions": [PREDICATE]}
+    assert scripted.http.post("/v1/decisions", json=body).json()["model"] == "toy"
+
+
 def test_questions_with_ids_are_never_refused():
     engine = ScriptedEngine(weighing(0.001, yes=3.0))
     with live(engine) as server:

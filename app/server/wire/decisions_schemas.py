@@ -115,8 +115,8 @@ class DecisionRequest(Body):
         """Whether the answers are given by the ids of the questions, as SGLang's server does."""
         return self._has_ids
 
-    model: ModelName
-    """Name or alias of the model."""
+    model: ModelName | None = None
+    """Name or alias of the model; the first one by default."""
     input: Input
     """What the questions are about: a text, or a list of messages, calls of tools and their outputs."""
     questions: Annotated[list[DecisionQuestion], Field(min_length=1, max_length=MAX_QUESTIONS)]
