@@ -32,18 +32,22 @@ class Editor:
         self.updates: list[Any] = []
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
+        """Keep what is told."""
         self.updates.append(update)
 
     async def request_permission(self, **more: Any) -> Any:
+        """Allow nothing."""
         return {"outcome": {"outcome": "cancelled"}}
 
     def on_connect(self, conn: Any) -> None:
-        pass
+        """Nothing is to be done."""
 
     def of(self, kind: str) -> list[Any]:
+        """What was told of this kind."""
         return [one for one in self.updates if one.session_update == kind]
 
     def text(self, kind: str = "agent_message_chunk") -> str:
+        """The text of all messages of this kind."""
         return "".join(one.content.text for one in self.of(kind))
 
 
