@@ -114,9 +114,9 @@ def _undo(client: "Client", settings: "Settings") -> int:
 def _launch(
     client: "Client", settings: "Settings", arguments: list[str], *, printed: bool, yes: bool
 ) -> int:
+    from app.commands.launched_server import find_server, planned_server, served
     from app.commands.log_file import log_to_file
     from app.launch.clients import environment_of
-    from app.launch.running_server import find_server, planned_server, served
 
     program = shutil.which(client.program)
     if program is None and not printed:

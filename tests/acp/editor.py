@@ -22,6 +22,7 @@ from acp.schema import (
 )
 
 from agents import Cluster
+from agents.mcp.servers import McpServers
 from agents.plugins.registry import load_registry
 from agents.runs.approvals import Approvals
 from agents.service.local_service import LocalRunService
@@ -195,7 +196,15 @@ def scripted_host(data, engine, *, registry=None, tools=DEFAULT_TOOLS, mode="aut
 
     service = LocalRunService(cluster)
     try:
-        yield Host(engine, service, conversations, data / "acp-sessions.json", tools, models)
+        yield Host(
+            engine,
+            service,
+            conversations,
+            data / "acp-sessions.json",
+            tools,
+            models,
+            mcp_with=lambda further: McpServers(further, data / "mcp-approved.json"),
+        )
     finally:
         service.close()
 

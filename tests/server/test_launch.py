@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from app.commands.launched_server import find_server, served
 from app.launch.clients import Server
 from app.launch.errors import SettingsError
-from app.launch.running_server import find_server, served
 from app.runtime.opening import OpenClient
 from app.settings.sources import load_settings
 from engine.api.errors import PravahaError

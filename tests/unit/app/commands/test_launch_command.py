@@ -38,7 +38,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def running(monkeypatch):
-    monkeypatch.setattr("app.launch.running_server.find_server", lambda settings: SERVER)
+    monkeypatch.setattr("app.commands.launched_server.find_server", lambda settings: SERVER)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def started(monkeypatch):
         yield
         events.append("stop")
 
-    monkeypatch.setattr("app.launch.running_server.find_server", lambda settings: None)
-    monkeypatch.setattr("app.launch.running_server.served", served)
+    monkeypatch.setattr("app.commands.launched_server.find_server", lambda settings: None)
+    monkeypatch.setattr("app.commands.launched_server.served", served)
     return events
 
 
@@ -192,8 +192,8 @@ def test_a_model_that_cannot_be_loaded_is_said_and_nothing_is_started(home, monk
         raise ModelError("The model toy is not installed.")
         yield
 
-    monkeypatch.setattr("app.launch.running_server.find_server", lambda settings: None)
-    monkeypatch.setattr("app.launch.running_server.served", served)
+    monkeypatch.setattr("app.commands.launched_server.find_server", lambda settings: None)
+    monkeypatch.setattr("app.commands.launched_server.served", served)
     install(home, "claude")
     result = launch("claude")
     assert result.exit_code == 1
