@@ -6,7 +6,7 @@ tools), the model answers, and the client comes back after the pause of its tool
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,10 @@ HEAD_TOKENS = (1000, 3000)
 TASK_TOKENS = (60, 400)
 RESULT_TOKENS = (100, 1500)
 ANSWER_TOKENS = (30, 160)
-TURNS = (8, 12)
+RUN_TURNS = (8, 13)
+EXPLORERS = 3
+EXPLORER_TURNS = (3, 6)
+EXPLORING_TURNS = (1, 5)
 MEDIAN_PAUSE_S = 1.5
 """Of the tools of a turn: reading and searching take less, tests more."""
 PAUSE_SPREAD = 1.0
@@ -36,11 +39,13 @@ class Turn:
         added: [n] int32, tokens that the client adds.
         answer: number of tokens that the model generates.
         pause_s: seconds from the answer to the next request.
+        starts: runs of sub-agents that begin with the pause; it lasts until they have ended.
     """
 
     added: NDArray[np.int32]
     answer: int
     pause_s: float
+    starts: "tuple[Run, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +64,24 @@ class Run:
     head: NDArray[np.int32]
     turns: tuple[Turn, ...]
 
+    @property
+    def tokens(self) -> int:
+        """Its tokens at its end."""
+        return len(self.head) + sum(len(turn.added) + turn.answer for turn in self.turns)
+
+
+def with_sub_agents(runs: Sequence[Run]) -> list[Run]:
+    """These runs, and those of their sub-agents."""
+    below = [other for one in runs for turn in one.turns for other in turn.starts]
+    return [*runs, *(with_sub_agents(below) if below else ())]
+
 
 def make_runs(count: int, *, seed: int, scale: float = 1.0, vocabulary: int = 10_000) -> list[Run]:
-    """`count` runs; sizes in tokens are multiplied by `scale`."""
+    """`count` runs; sizes in tokens are multiplied by `scale`.
+
+    The first one starts sub-agents twice, three at a time, as the recorded runs of Claude Code and
+    opencode do.
+    """
     rng = np.random.default_rng(seed)
 
     def size(bounds: tuple[int, int]) -> int:
@@ -75,31 +95,51 @@ def make_runs(count: int, *, seed: int, scale: float = 1.0, vocabulary: int = 10
         pause = float(rng.lognormal(np.log(MEDIAN_PAUSE_S), PAUSE_SPREAD))
         return Turn(text(bounds), size(ANSWER_TOKENS), pause)
 
+    def run(name: str, head: NDArray[np.int32], start_s: float, turns: int) -> Run:
+        further = (turn(RESULT_TOKENS) for _ in range(turns - 1))
+        return Run(name, start_s, head, (turn(TASK_TOKENS), *further))
+
+    def explorers(name: str) -> tuple[Run, ...]:
+        return tuple(
+            run(f"{name}.{number}", explorer, 0.0, int(rng.integers(*EXPLORER_TURNS)))
+            for number in range(EXPLORERS)
+        )
+
     shared = [text(HEAD_TOKENS) for _ in range(SHARED_HEADS)]
+    explorer = text(HEAD_TOKENS)
     runs = []
     for number in range(count):
         own = number % OWN_HEAD_EVERY == OWN_HEAD_EVERY - 1
         head = text(HEAD_TOKENS) if own else shared[number % SHARED_HEADS]
-        further = int(rng.integers(TURNS[0], TURNS[1] + 1)) - 1
-        turns = (turn(TASK_TOKENS), *(turn(RESULT_TOKENS) for _ in range(further)))
         start = float(rng.uniform(0, START_WITHIN_S)) if number else 0.0
-        runs.append(Run(f"run-{number}", start, head, turns))
+        one = run(f"run-{number}", head, start, int(rng.integers(*RUN_TURNS)))
+        if number == 0:
+            turns = list(one.turns)
+            for index in EXPLORING_TURNS:
+                turns[index] = replace(turns[index], starts=explorers(f"{one.name}.{index}"))
+            one = replace(one, turns=tuple(turns))
+        runs.append(one)
     return runs
 
 
 def ideal_tokens(runs: Sequence[Run]) -> int:
     """The prompt tokens that must be computed: each head once, and what the clients add."""
+    runs = with_sub_agents(runs)
     heads = {id(one.head): len(one.head) for one in runs}
     return sum(heads.values()) + sum(len(turn.added) for one in runs for turn in one.turns)
 
 
 def end_tokens(runs: Sequence[Run]) -> int:
     """The tokens whose KV all runs together have at their end, that of a shared head once."""
-    return ideal_tokens(runs) + sum(turn.answer for one in runs for turn in one.turns)
+    answers = sum(turn.answer for one in with_sub_agents(runs) for turn in one.turns)
+    return ideal_tokens(runs) + answers
 
 
 def longest(runs: Sequence[Run]) -> int:
     """The tokens of the longest run at its end."""
-    return max(
-        len(one.head) + sum(len(turn.added) + turn.answer for turn in one.turns) for one in runs
-    )
+    return max(one.tokens for one in with_sub_agents(runs))
+
+
+def half_pool(runs: Sequence[Run], block_size: int) -> int:
+    """Blocks for half of what all runs together have at their end, but for the longest run at least."""
+    return max(end_tokens(runs) // 2, longest(runs) + 2 * block_size) // block_size

@@ -4,19 +4,18 @@ A client sends its next request when it has the answer to the last one and its t
 """
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.run_shapes import Run, end_tokens, ideal_tokens, longest
+from benchmarks.run_shapes import Run, Turn, ideal_tokens, longest
 from benchmarks.simulate import BLOCK_SIZE, STORED, Simulation
 from engine.api.request import Request
 from engine.api.scheduling import Scheduling
 from engine.api.step_costs import StepCosts
+from engine.batch.sequence import Sequence
 from engine.memory.pauses import PERSON
-from engine.batch.sequence import Sequence as Submitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,11 @@ class RunsOutcome:
 
 
 class SimulatedRuns:
-    """Plays runs on a pool."""
+    """Plays runs on a pool once."""
 
     def __init__(
         self,
-        runs: Sequence[Run],
+        runs: Many[Run],
         *,
         num_blocks: int,
         sessions: bool = True,
@@ -67,66 +66,103 @@ class SimulatedRuns:
     ) -> None:
         self._runs = runs
         self._sessions = sessions
-        context = longest(runs) + BLOCK_SIZE
-        self.simulation = Simulation(Scheduling(), costs, seed=seed, num_blocks=num_blocks, context=context, max_hold_s=max_hold_s)
-        self._due: list[tuple[float, int]] = []  # instant of the next request, its run
-        self._turn = [0] * len(runs)
-        self._tokens: list[NDArray[np.int32]] = [one.head for one in runs]
-        self._of: dict[int, int] = {}
+        self.simulation = Simulation(
+            Scheduling(),
+            costs,
+            seed=seed,
+            num_blocks=num_blocks,
+            context=longest(runs) + BLOCK_SIZE,
+            max_hold_s=max_hold_s,
+        )
+        self._due: list[tuple[float, int, _Client]] = []
+        self._asking: dict[int, _Client] = {}
         self._waits: list[float] = []
-        self._arrivals = 0
+        self._number = 0
 
     def play(self) -> RunsOutcome:
+        """Play all runs to their end."""
         simulation, clock = self.simulation, self.simulation.clock
-        begin = clock.now
-        self._due = [(begin + one.start_s, number) for number, one in enumerate(self._runs)]
-        heapq.heapify(self._due)
-        before = simulation.counters.prefilled
         pipeline = simulation.pipeline
-        steps = 0
+        begin, before = clock.now, simulation.counters.prefilled
+        for run in self._runs:
+            self._plan(begin + run.start_s, _Client(run))
         while self._due or pipeline.has_work:
             if not pipeline.has_work:
                 clock.now = max(clock.now, self._due[0][0])
             while self._due and self._due[0][0] <= clock.now:
-                self._send(heapq.heappop(self._due)[1])
-            pipeline.step(); steps += 1
+                self._send(heapq.heappop(self._due)[2])
+            pipeline.step()
             if pipeline.last_error is not None:
                 raise AssertionError(pipeline.last_error[0])
             for finished in pipeline.take_finished():
                 finished.deliver(simulation.events)
                 self._answered(finished.sequence)
-            wake = pipeline.scheduler.run_gate.wake_at
-            if wake is not None and pipeline.has_work:
-                clock.now = max(clock.now, min([wake, *(at for at, _ in self._due[:1])]))
+            idle_until = pipeline.idle_until
+            if idle_until is not None:
+                clock.now = max(clock.now, min([idle_until, *(at for at, *_ in self._due[:1])]))
         tier = simulation.blocks.tier
         return RunsOutcome(
-            len(self._runs), len(self._waits), simulation.blocks.num_blocks * BLOCK_SIZE,
-            ideal_tokens(self._runs), simulation.counters.prefilled - before,
-            simulation.blocks.num_evicted, 0 if tier is None else tier.swapped_in,
-            clock.now - begin, float(np.percentile(self._waits, 50)), max(self._waits),
+            runs=len(self._runs),
+            requests=len(self._waits),
+            pool_tokens=simulation.blocks.num_blocks * BLOCK_SIZE,
+            ideal=ideal_tokens(self._runs),
+            computed=simulation.counters.prefilled - before,
+            evicted=simulation.blocks.num_evicted,
+            swapped_in=0 if tier is None else tier.swapped_in,
+            seconds=clock.now - begin,
+            first_token_p50=float(np.percentile(self._waits, 50)),
+            longest_wait=max(self._waits),
         )
 
-    def _send(self, number: int) -> None:
-        run = self._runs[number]
-        turn = run.turns[self._turn[number]]
-        tokens = np.concatenate([self._tokens[number], turn.added])
+    def _plan(self, at: float, client: "_Client") -> None:
+        self._number += 1
+        heapq.heappush(self._due, (at, self._number, client))
+
+    def _send(self, client: "_Client") -> None:
+        turn = client.turn
+        tokens = np.concatenate([client.tokens, turn.added])
         request = Request(())
         if self._sessions:
-            request = Request((), session=run.name, may_be_held=True)
-        sequence = self.simulation.submit(
-            tokens, turn.answer, number=self._arrivals, request=request
-        )
-        self._arrivals += 1
-        self._of[id(sequence)] = number
+            request = Request((), session=client.run.name, may_be_held=True)
+        self._number += 1
+        sequence = self.simulation.submit(tokens, turn.answer, number=self._number, request=request)
+        self._asking[id(sequence)] = client
 
-    def _answered(self, sequence: Submitted) -> None:
-        number = self._of.pop(id(sequence))
-        kept = sequence.mailbox.kept
-        self._waits.append(kept.timings.ttft)
-        self._tokens[number] = sequence.tokens
-        turn = self._runs[number].turns[self._turn[number]]
-        self._turn[number] += 1
-        if self._turn[number] < len(self._runs[number].turns):
-            heapq.heappush(self._due, (self.simulation.clock.now + turn.pause_s, number))
-        elif self._sessions:
-            self.simulation.blocks.sessions.waits_for(self._runs[number].name, PERSON)
+    def _answered(self, sequence: Sequence) -> None:
+        client, now = self._asking.pop(id(sequence)), self.simulation.clock.now
+        turn = client.turn
+        self._waits.append(sequence.mailbox.kept.timings.ttft or 0.0)
+        client.tokens = sequence.tokens
+        client.answered += 1
+        for run in turn.starts:
+            self._plan(now, _Client(run, parent=client))
+            client.sub_agents += 1
+        if client.answered == len(client.run.turns):
+            self._ended(client)
+        elif not turn.starts:
+            self._plan(now + turn.pause_s, client)
+
+    def _ended(self, client: "_Client") -> None:
+        sessions, parent = self.simulation.blocks.sessions, client.parent
+        if self._sessions and sessions is not None:
+            sessions.waits_for(client.run.name, PERSON)
+        if parent is not None:
+            parent.sub_agents -= 1
+            if not parent.sub_agents:
+                self._plan(self.simulation.clock.now, parent)
+
+
+class _Client:
+    """The client of a run."""
+
+    def __init__(self, run: Run, parent: "_Client | None" = None) -> None:
+        self.run = run
+        self.parent = parent
+        self.tokens = run.head
+        self.answered = 0  # turns
+        self.sub_agents = 0  # that run now
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that is asked next, or was asked last."""
+        return self.run.turns[self.answered]

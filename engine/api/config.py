@@ -55,6 +55,8 @@ class EngineConfig:
             request leaves out; `none` does not. They are in `ModelInfo`; `SamplingParams` given to
             the engine are used as they are.
         max_queue: number of waiting requests at which new ones are refused.
+        max_hold_s: seconds after which a held run of an agent goes before those for which it was held
+            (`engine.scheduler.run_gate`); 0 holds none.
         niceness: nice(1) increment of the engine's threads relative to the process's others, so that
             a screen in the same process stays responsive. Linux only.
         threads: compute threads; None takes the physical cores available to this process.
@@ -89,6 +91,7 @@ class EngineConfig:
     draft_model: Path | None = None
     generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
+    max_hold_s: float = 240.0
     niceness: int = 0
     threads: int | None = None
     dispatch: DispatchLevel = "auto"

@@ -26,6 +26,9 @@ class RequestQueue:
 
     Cost: `put`, `requeue`, `pop` and `remove` are O(1). Removing a sequence moves the last one to its
     index, so indices are valid only until the next removal.
+
+    Attributes:
+        num_changes: requests that were added or removed so far.
     """
 
     def __init__(self, limit: int) -> None:
@@ -33,6 +36,7 @@ class RequestQueue:
         self._waiting: list[Sequence] = []
         self._records: NDArray[np.void] = np.zeros(_INITIAL_CAPACITY, REQUEST_DTYPE)
         self._lock = threading.Lock()
+        self.num_changes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -103,6 +107,7 @@ class RequestQueue:
         self._records[index] = sequence.record
         sequence.queue_index = index
         self._waiting.append(sequence)
+        self.num_changes += 1
 
     def _take(self, index: int) -> Sequence:
         sequence, last = self._waiting[index], self._waiting.pop()
@@ -111,4 +116,5 @@ class RequestQueue:
             self._waiting[index] = last
             last.queue_index = index
         sequence.queue_index = NOT_QUEUED
+        self.num_changes += 1
         return sequence

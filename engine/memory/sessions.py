@@ -1,17 +1,17 @@
 """`Sessions`: the last state of each session, and what keeping it in the pool is worth.
 
-A session is a conversation or a run of an agent that comes back with what it sent before and more. Between
+A session is a conversation or a run of an agent that comes back with what it sent before, and more. Between
 two requests its blocks are cached like any others. Before an allocation evicts cached blocks, those of
 sessions that are expected back are moved to the end of the eviction order, sorted by their *price* per block:
 
     price = min(seconds to recompute, seconds to swap in) / blocks / seconds until the session is back
 
-(the value of an object in GreedyDual-Size caching, Cao and Irani 1997, is its cost over its size; the
-frequency of use is here the estimate of `engine.memory.pauses`). Sessions that the scheduler holds back
-(`engine.scheduler.run_gate`) go before the others. Within a session the last block goes first, and blocks that
-several sessions share have the place of the dearest one: the head that all share goes last. Sessions that are
-away for too long have no price: their blocks are evicted by the time of their last use like all others,
-before those of any session that is expected.
+In GreedyDual-Size caching (Cao and Irani 1997) the value of an object is its cost over its size; here it is
+divided by the time for which the memory is lent, estimated by `engine.memory.pauses`. Runs that have
+ended go first, then those that the scheduler holds back (`engine.scheduler.run_gate`), then the others.
+Within a session the last block goes first, and blocks that several sessions share have the place of the
+dearest one: the head that all share goes last. Sessions that stay away for too long have no price: their
+blocks are evicted by the time of their last use like all others, before those of any session that is expected.
 
 Nothing is referenced between requests, so sessions never keep an allocation from succeeding. Engine's thread
 only. Cost: nothing while nothing is evicted; else one lookup of each expected session after a session has
@@ -180,7 +180,9 @@ class Sessions:
 
     def growth_of(self, session: Session) -> float:
         """Tokens by which a run is expected to grow until it ends."""
-        return self.growth * max(self.turns - session.turns, MIN_TURNS_LEFT) if session.is_run else 0.0
+        return (
+            self.growth * max(self.turns - session.turns, MIN_TURNS_LEFT) if session.is_run else 0.0
+        )
 
     def _note_ended(self, session: Session) -> None:
         """Count a run whose last answer has no calls as one that has ended."""

@@ -109,6 +109,7 @@ def build_pipeline(
         token_budget=config.max_num_batched_tokens,
         scheduling=scheduling,
         speculation=_speculates(config, opened),
+        max_hold_s=config.max_hold_s,
         counters=counters,
         events=events,
         clock=clock,

@@ -732,6 +732,17 @@ class AsyncPravahaEngine:
         prompt, pipeline = self._path(token_ids)
         self._thread.send(partial(pipeline.pin, pin_id, prompt))
 
+    def session_waits(self, session: str, tool: str) -> None:
+        """Tell what a session waits for after its last answer, at the next step boundary.
+
+        Args:
+            session: as in `Request`; unknown ones, and those that run again, are ignored.
+            tool: the tool that the answer calls, or `engine.memory.pauses.PERSON`.
+        """
+        pipeline = self._thread.pipeline
+        if pipeline is not None and pipeline.blocks.sessions is not None:
+            self._thread.send(partial(pipeline.blocks.sessions.waits_for, session, tool))
+
     def unpin(self, pin_id: str) -> None:
         """End a pin at the next step boundary; unknown ids are ignored."""
         pipeline = self._thread.pipeline

@@ -465,7 +465,7 @@ class EngineThread:
                 self._publish()
             return
         while not self._stopping and not self._change_due():
-            idle = not pipeline.has_work
+            idle = not _is_ready(pipeline)
             saving = idle and self._save_idle(pipeline)
             if idle and not saving:
                 self._await_command(pipeline)
@@ -474,13 +474,13 @@ class EngineThread:
                 self.publish_and_wake(pipeline)
             elif idle:
                 self._publish()
-            if pipeline.has_work and not self._stopping:
+            if _is_ready(pipeline) and not self._stopping:
                 pipeline.step()
                 self.publish_and_wake(pipeline)
 
     def _await_command(self, pipeline: Pipeline) -> None:
         """Block until a command arrives; run pending calibration steps while none does."""
-        while self._calibration.pending and self._change is None:
+        while self._calibration.pending and self._change is None and not pipeline.has_work:
             try:
                 self._commands.get(timeout=CALIBRATION_IDLE_S)()
             except Empty:
@@ -489,15 +489,23 @@ class EngineThread:
             else:
                 return
         try:
-            self._commands.get(timeout=self._until_deadline())()
+            self._commands.get(timeout=self._until_due(pipeline))()
         except Empty:
-            pass  # the change is due
+            pass  # the change is due, or a held request
 
     def _until_deadline(self) -> float | None:
         """Seconds until the model is changed at the latest; None if it is not going to be."""
         if self._change is None or self._lifecycle.closing:
             return None
         return max(0.0, self._change.deadline - self._clock())
+
+    def _until_due(self, pipeline: Pipeline) -> float | None:
+        """Seconds until something is to be done without a command; None for never."""
+        until, idle_until = self._until_deadline(), pipeline.idle_until
+        if idle_until is None:
+            return until
+        held = max(0.0, idle_until - self._clock())
+        return held if until is None else min(until, held)
 
     def _save_idle(self, pipeline: Pipeline) -> bool:
         """Let the swap tier save blocks while the engine is idle; False when it has none to save."""
@@ -579,6 +587,11 @@ class EngineThread:
     def _publish(self) -> None:
         if self.publisher.publish(None if self.current is None else self.current.pipeline):
             self.hub.run_callbacks()  # after publishing, so that readers see the new state
+
+
+def _is_ready(pipeline: Pipeline) -> bool:
+    """Whether a step may run something."""
+    return pipeline.has_work and pipeline.idle_until is None
 
 
 def _nothing() -> None:

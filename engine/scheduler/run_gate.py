@@ -4,24 +4,29 @@ When parallel runs of agents need more KV than the pool has, serving all in turn
 back, and every turn computes its whole conversation again. So the gate admits *runs*, not requests: in the
 order of their age, each run that is running, waiting or expected back reserves what it has and what it is
 expected to grow by; runs that do not fit are held until others end or stay away. What a held run has
-computed stays cached while there is room, and is evicted first.
+computed stays cached while there is room, and is evicted before what the others have.
 
-Only requests with `may_be_held` are held (a person who chats never waits here), only if their session has
-a name, and none that has begun to answer. Bounds:
+Only requests with `may_be_held` and a session are held (a person who chats never waits here), and none
+that has begun to answer. Bounds:
 
-1. A request is held for at most `max_hold_s`. Then its run becomes the oldest one, so that from
-   then on others are held instead.
-2. While nothing runs, a request is held no longer than it takes to compute again what it would evict from
-   runs that are expected back: longer waiting could not pay (the rule of ski rental).
-3. The oldest run is never held, so something can always run.
+1. The oldest run is never held. A run keeps its age until it has answered without a call of a tool.
+2. A run one of whose requests has been held for `max_hold_s` becomes one of the oldest, behind those for
+   which that was done before, so that younger runs are held in its place. That costs two conversations
+   that are computed again, so it is done once per `PROMOTION_INTERVAL` times the seconds that one takes: n
+   held runs are all served after `max_hold_s + n * PROMOTION_INTERVAL * seconds` at the latest.
+3. While nothing runs, a request is held no longer than it takes to compute again what it would evict from
+   runs that are expected back: longer waiting could not pay (the rule of ski rental). So the pool is
+   never kept for runs that do not come.
 
-With a swap tier that copies blocks in much faster than they are computed nothing is held: what is evicted comes
-back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions, with a
-lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
+With a swap tier that copies blocks in much faster than they are computed nothing is held: what is evicted
+comes back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions, with
+a lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +41,8 @@ from engine.scheduler.work_predictor import WorkPredictor
 
 EVALUATE_S = 0.05
 """Seconds between evaluations while the same requests wait and run."""
-import os
-PROMOTION_INTERVAL = float(os.environ.get("PI","16"))
-IDLE = float(os.environ.get("IDLE","1"))
+PROMOTION_INTERVAL = 64.0
+"""Times that it takes to compute the conversation of a run that was promoted, until the next one is."""
 SWAP_ADVANTAGE = 0.25
 """Share of the time to compute blocks that swapping them in may take for nothing to be held."""
 
@@ -53,13 +57,13 @@ class _Run:
         session: the session.
         waiting: its waiting requests that may be held.
         blocks: that its longest request, or its last state, needs.
-        resident: [B] int32, those of them that are in the pool.
+        find: finds those of them that are in the pool, [B] int32.
     """
 
     session: Session
-    waiting: list[Sequence]
-    blocks: int
-    resident: NDArray[np.int32]
+    waiting: list[Sequence] = field(default_factory=list)
+    blocks: int = 0
+    find: Callable[[], NDArray[np.int32]] = lambda: _NO_BLOCKS
 
 
 class RunGate:
@@ -67,8 +71,6 @@ class RunGate:
 
     Attributes:
         max_hold_s: longest time for which a request is held; 0 holds none.
-        wake_at: while nothing runs and all waiting requests are held, when the first one may be let in;
-            else None.
         num_held: requests that are held now.
     """
 
@@ -84,8 +86,10 @@ class RunGate:
     ) -> None:
         """Hold nothing yet."""
         self.max_hold_s = max_hold_s
-        self.wake_at: float | None = None
         self.num_held = 0
+        self._idle_until: tuple[float, int] | None = (
+            None  # an instant, and the queue's changes before
+        )
         self._table = table
         self._blocks = blocks
         self._waiting = waiting
@@ -99,7 +103,7 @@ class RunGate:
 
     def update(self, now: float) -> None:
         """Mark the waiting requests that are held from now on."""
-        self.wake_at = None
+        self._idle_until = None
         if len(self._running):
             self._idle_since = None
         elif self._idle_since is None:
@@ -113,12 +117,24 @@ class RunGate:
             self.num_held = 0
             self._waiting.hold(np.zeros(len(columns), np.bool_))
             return
-        state = (len(columns), len(self._running))
+        state = (self._waiting.num_changes, len(self._running))
         recent = now < self._evaluated_at + EVALUATE_S
         if len(self._running) and state == self._evaluated_for and recent:
             return
         self._evaluated_for, self._evaluated_at = state, now
         self._evaluate(sessions, now)
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether nothing runs and the last pass held all waiting requests."""
+        return self._idle_until is not None
+
+    def idle_until(self, now: float) -> float | None:
+        """While nothing runs and all waiting requests are held, when one may be let in; else None."""
+        if self._idle_until is None:
+            return None
+        until, changes = self._idle_until
+        return until if now < until and changes == self._waiting.num_changes else None
 
     def _swaps_fast(self) -> bool:
         """Whether evicted blocks come back from the swap tier in a fraction of the time to compute them."""
@@ -134,9 +150,9 @@ class RunGate:
         runs = self._find_runs(sessions, now)
         runs.sort(key=lambda run: run.session.since)
         room = self._blocks.num_blocks - self._used_by_others(sessions)
-        held, free = self._hold(sessions, runs, room)
-        if not len(self._running) and len(held) == len(self._waiting):
-            self._wait_idle(sessions, runs, held, free, now)
+        held = self._hold(sessions, runs, room)
+        if held and not len(self._running) and len(held) == len(self._waiting):
+            self._wait_idle(runs, held, room, now)
         queue = np.zeros(len(self._waiting), np.bool_)
         queue[[one.queue_index for one in held]] = True
         self._waiting.hold(queue)
@@ -152,32 +168,34 @@ class RunGate:
             may_be_held = sequence.request.may_be_held and not sequence.preemptions
             if may_be_held and now >= max(sequence.queued_at + self.max_hold_s, self._promote_at):
                 self._promote(session, len(sequence.tokens), now)
-            run = found.get(session.name)
-            if run is None:
-                run = found[session.name] = _Run(session, [], 0, _NO_BLOCKS)
+            run = found.setdefault(session.name, _Run(session))
             blocks = self._blocks.blocks_for(len(sequence.tokens))
             if blocks > run.blocks:
                 run.blocks = blocks
-                run.resident = self._blocks.resident(sequence.tokens, sequence.cache_salt)
+                run.find = partial(self._blocks.resident, sequence.tokens, sequence.cache_salt)
             if may_be_held:
                 run.waiting.append(sequence)
         for row in self._running.rows.tolist():
             session = sessions.find(self._table.sequence(row).request.session or "")
             if session is None:
                 continue
-            run = found.setdefault(session.name, _Run(session, [], 0, _NO_BLOCKS))
+            run = found.setdefault(session.name, _Run(session))
             blocks = self._blocks.blocks_for(int(self._table.num_tokens[row]))
             if blocks > run.blocks:
                 run.blocks = blocks
-                run.resident = self._table.block_tables[row, : self._table.num_blocks[row]]
+                run.find = partial(self._blocks_of, row)
         for session in sessions:
             if session.name in found or session.running or not session.turns:
                 continue
             if session.ended or sessions.is_gone(session, now):
                 continue
             blocks = self._blocks.blocks_for(len(session.tokens))
-            found[session.name] = _Run(session, [], blocks, sessions.blocks(session))
+            found[session.name] = _Run(session, [], blocks, partial(sessions.blocks, session))
         return list(found.values())
+
+    def _blocks_of(self, row: int) -> NDArray[np.int32]:
+        held: NDArray[np.int32] = self._table.block_tables[row, : self._table.num_blocks[row]]
+        return held
 
     def _promote(self, session: Session, tokens: int, now: float) -> None:
         """Make a run one of the oldest, if it is held, behind those for which this was done before."""
@@ -198,48 +216,48 @@ class RunGate:
         ]
         return int(self._table.num_blocks[others].sum()) if others else 0
 
-    def _hold(
-        self, sessions: Sessions, runs: list[_Run], room: int
-    ) -> tuple[list[Sequence], int]:
-        """The requests to hold, and the blocks that the other runs leave free now.
-
-        A block that several runs share is counted once. Runs that do not wait keep what they have, but
-        reserve room for their growth only if they are older.
-        """
+    def _hold(self, sessions: Sessions, runs: list[_Run], room: int) -> list[Sequence]:
+        """The requests to hold; a block that several runs share is counted once."""
+        growths = [self._blocks.blocks_for(int(sessions.growth_of(run.session))) for run in runs]
+        fits_all = sum(growths) + sum(run.blocks for run in runs) <= room
         claimed = np.zeros(self._blocks.num_blocks, np.bool_)
-        reserved = used = 0
+        reserved = 0
         held: list[Sequence] = []
-        for run in runs:
-            own = run.blocks - int(np.count_nonzero(claimed[run.resident]))
-            growth = -(-int(sessions.growth_of(run.session)) // self._table.block_size)
-            fits = not reserved or reserved + own + growth <= room
-            run.session.held = not fits
-            if run.session.held:
-                held += run.waiting
+        for run, growth in zip(runs, growths, strict=True):
+            run.session.held = False
+            if fits_all:
                 continue
-            reserved += own + growth
-            used += own
-            claimed[run.resident] = True
-        return held, room - used
+            resident = run.find()
+            wanted = run.blocks - int(np.count_nonzero(claimed[resident])) + growth
+            if not reserved or reserved + wanted <= room:
+                reserved += wanted
+                claimed[resident] = True
+            else:
+                run.session.held = True
+                held += run.waiting
+        return held
 
-    def _wait_idle(
-        self, sessions: Sessions, runs: list[_Run], held: list[Sequence], free: int, now: float
-    ) -> None:
-        """Let the oldest held run in if waiting longer could not pay; else set `wake_at`."""
-        waiting = [run for run in runs if run.session.held and run.waiting]
+    def _wait_idle(self, runs: list[_Run], held: list[Sequence], room: int, now: float) -> None:
+        """Let the held run in that evicts least, if waiting longer could not pay; else stay idle."""
+        kept = np.zeros(self._blocks.num_blocks, np.bool_)
+        for run in runs:
+            kept[run.find()] = True
+        free = room - int(np.count_nonzero(kept))
+        closed = [run for run in runs if run.session.held]
         needed, _, run = min(
-            (one.blocks - len(one.resident) - free, number, one)
-            for number, one in enumerate(waiting)
+            (one.blocks - len(one.find()) - free, number, one)
+            for number, one in enumerate(closed)
+            if one.waiting
         )
         lost = 0.0
         if needed > 0:
             lost = self._work.prefill_seconds(needed * self._table.block_size, cached=0) or 0.0
         since = now if self._idle_since is None else self._idle_since
-        until = since + IDLE * lost
+        until = since + lost
         if until <= now:
             run.session.held = False
+            run.session.since = min(one.session.since for one in closed) - 1e-6
             for sequence in run.waiting:
                 held.remove(sequence)
             return
-        expired = min(one.queued_at for one in held) + self.max_hold_s
-        self.wake_at = min(until, expired)
+        self._idle_until = until, self._waiting.num_changes

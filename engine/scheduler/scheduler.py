@@ -184,7 +184,7 @@ class Scheduler:
                 self._steady = Schedule(plan, steady=SteadyDecode(self._table, plan))
             return Schedule(plan, admitted, preempted, unplaceable, scores.runs, drafts)
         if self.has_work and not preempted and not unplaceable:
-            if self.run_gate.wake_at is not None:
+            if self.run_gate.holds_all:
                 return Schedule(None)
             if self._blocks.pinned.drop_oldest():
                 return self._form_step(now, lowest_served)

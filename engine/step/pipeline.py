@@ -125,6 +125,11 @@ class Pipeline:
         """Whether any request is running or waiting."""
         return self.scheduler.has_work
 
+    @property
+    def idle_until(self) -> float | None:
+        """Until when a step would run nothing because all requests are held; None if it may run some."""
+        return self.scheduler.run_gate.idle_until(self._clock())
+
     def step(self) -> bool:
         """Run one step. Never raises: on a failure its requests finish with an error.
 

@@ -56,6 +56,7 @@ class ToyPipeline:
         speculation=False,
         swap=0,
         swap_path=None,
+        max_hold_s=0.0,
     ):
         """`prefixes`: None caches prefixes if the allocator has a trie.
 
@@ -96,6 +97,7 @@ class ToyPipeline:
             token_budget=budget,
             scheduling=scheduling,
             speculation=speculation,
+            max_hold_s=max_hold_s,
             counters=self.counters,
             events=self.events,
             clock=self.clock,
@@ -171,6 +173,8 @@ class ToyPipeline:
             self.pipeline.step()
             self.deliver()
             self.check()
+            # The engine's thread sleeps while all requests are held.
+            self.clock.now = max(self.clock.now, self.pipeline.idle_until or 0.0)
 
     def _abort(self, sequence):
         self.pipeline.abort(sequence)

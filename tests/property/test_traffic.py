@@ -44,8 +44,9 @@ class Traffic(RuleBasedStateMachine):
         right=st.sampled_from([None, 0.0, 0.6, 0.9, 1.0]),
         swap=st.sampled_from([0, 2, 10, 10, 100, 100]),
         in_file=st.booleans(),
+        max_hold_s=st.sampled_from([0.0, 0.5, 60.0, 1e6]),
     )
-    def start(self, blocks, block_size, rows, budget, pool, right, swap, in_file):
+    def start(self, blocks, block_size, rows, budget, pool, right, swap, in_file, max_hold_s):
         self.folder = TemporaryDirectory()
         self.capacity = blocks * block_size
         self.right = right
@@ -58,6 +59,7 @@ class Traffic(RuleBasedStateMachine):
             "queue": 8,
             "allocator": pool[0],
             "prefixes": pool[1],
+            "max_hold_s": max_hold_s,
             "swap": swap if pool[1] else 0,
             "swap_path": f"{self.folder.name}/toy.swap" if in_file else None,
         }
@@ -85,6 +87,8 @@ class Traffic(RuleBasedStateMachine):
         deadline_ms=st.sampled_from([None, 1.0, 400.0, 20_000.0]),
         cache_salt=st.sampled_from([None, None, "a", "b"]),
         service_class=st.sampled_from(["interactive", *SERVICE_CLASSES]),
+        session=st.sampled_from([None, "a", "b", "c", "d"]),
+        may_be_held=st.booleans(),
     )
     def submit(
         self,
@@ -96,6 +100,8 @@ class Traffic(RuleBasedStateMachine):
         deadline_ms,
         cache_salt,
         service_class,
+        session,
+        may_be_held,
         **params,
     ):
         length = min(length, self.capacity)
@@ -107,6 +113,8 @@ class Traffic(RuleBasedStateMachine):
             "deadline_ms": deadline_ms,
             "cache_salt": cache_salt,
             "service_class": service_class,
+            "session": session,
+            "may_be_held": may_be_held,
         }
         self.take(
             lambda: [

@@ -29,7 +29,7 @@ from app.server.calls.tool_calling import turn_planner, turn_tools
 from app.server.calls.turn_prompt import turn_prompt
 from app.server.calls.turn_record import TurnRecord
 from app.server.process.context import ServerContext
-from app.server.process.sessions import session_name
+from app.server.process.sessions import branch_name, given_name, session_name
 from app.server.wire.errors import bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
@@ -271,6 +271,11 @@ async def begin_turn(
         ids += tools.opening_ids(ids)
         sampling, reasoning = replace(sampling, grammar=tools.grammar()), None
     check_length(ids, model.info, param="messages")
+    name, branch = "", None
+    if chat.key is not None:
+        given = given_name(request.headers, body.session, context.sessions.request_names)
+        name = session_name(given, chat.key.beginning)
+        branch = branch_name(name, chat.key.beginning)
     if reasoning is not None:
         controls = model.tokenizer.control_tokens.ids
         sampling = _showing(sampling, reasoning.shown_control_ids(controls))
@@ -287,12 +292,13 @@ async def begin_turn(
         images=prompt.images,
         planner=planner,
         goes_on=in_loop,
+        session=branch,
+        may_be_held=tools is not None,
     )
     turn = ChatTurn(body, model, generation, sources, images, tools, planner, reasoning)
-    if chat.key is not None and generation.n == 1:
-        name = session_name(request.headers, body.session, chat.key.beginning)
+    if chat.key is not None and branch is not None and generation.n == 1:
         turn.record = TurnRecord(
-            context, model, ids, chat.key, name, sampling.stop_token_ids, planner
+            context, model, ids, chat.key, (name, branch), sampling.stop_token_ids, planner
         )
     context.running_turns[turn.id] = turn
     turn.resources.callback(context.running_turns.pop, turn.id, None)

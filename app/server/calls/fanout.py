@@ -110,6 +110,8 @@ async def fan_out(
     cache_salt: str | None = None,
     continued_tokens: int = 0,
     images: tuple[PlacedImage, ...] = (),
+    session: str | None = None,
+    may_be_held: bool = False,
 ) -> AsyncIterator[Choices]:
     """Submit `n` choices of each prompt, prompt by prompt.
 
@@ -131,6 +133,8 @@ async def fan_out(
                 cache_salt=cache_salt,
                 continued_tokens=continued_tokens,
                 images=images,
+                session=session,
+                may_be_held=may_be_held,
             )
             requests.append(request)
     async with submitted(engine, requests) as choices:

@@ -15,6 +15,7 @@ from app.server.calls.structured import build_call_grammar, build_grammar
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
+from app.server.process.sessions import given_name
 from app.server.wire.errors import bad_request, server_error
 from app.server.wire.schemas import SamplingFields
 from engine.api.image import PlacedImage
@@ -52,6 +53,8 @@ async def begin(
     images: tuple[PlacedImage, ...] = (),
     planner: CallPlanner | None = None,
     goes_on: bool = False,
+    session: str | None = None,
+    may_be_held: bool = False,
 ) -> Generation:
     """Check the call and submit its choices.
 
@@ -67,6 +70,8 @@ async def begin(
         images: as in `Request`, of the only prompt.
         planner: plans the answer to the only prompt, of a chat with tools.
         goes_on: as in `Drain.work`.
+        session: the engine's name of the conversation; None for the name that the request gives.
+        may_be_held: as in `Request`; requests of a class for agents may be in any case.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -80,6 +85,10 @@ async def begin(
         stack.enter_context(context.drain.work(goes_on=goes_on))
         await build_grammar(request, context, body, sampling.grammar)
         engine = loaded_model(context, body.model, keep_alive_s=body.keep_alive).engine
+        if session is None:
+            names = context.sessions.request_names
+            session = given_name(request.headers, body.session, names)
+        is_agent = body.service_class not in (None, "interactive")
         submit = partial(
             fan_out,
             engine,
@@ -89,6 +98,8 @@ async def begin(
             cache_salt=body.cache_salt,
             continued_tokens=continued_tokens,
             images=images,
+            session=session,
+            may_be_held=session is not None and (may_be_held or is_agent),
         )
         answer = partial(submit, n=n, request_id=body.request_id)
         if planner is None:

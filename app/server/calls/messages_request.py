@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from app.server.calls.messages_history import ChatHistory
 from app.server.calls.messages_tools import offered_tools
 from app.server.process.context import ServerContext
+from app.server.process.sessions import session_of_user
 from app.server.wire.errors import ApiError, bad_request, from_validation
 from app.server.wire.messages_schemas import (
     MessagesRequest,
@@ -100,6 +101,7 @@ def translated(
             "seed": body.seed,
             "cache_salt": body.cache_salt,
             "stream": body.stream,
+            "session_id": session_of_user((body.metadata or {}).get("user_id")),
         }
     tools = {f"tools[{at}]": f"tools[{given}]" for at, given in enumerate(offered.tools)}
     places = _FIELDS | tools | history.places

@@ -7,10 +7,11 @@ from app.server.calls.model import LoadedModel
 from app.server.calls.prompts import arguments_of
 from app.server.process.answered_turns import ConversationKey
 from app.server.process.context import ServerContext
-from engine.api.answer_parts import AnswerPart
+from engine.api.answer_parts import AnswerPart, CallBegun
 from engine.api.chat import ChatMessage
 from engine.api.request import RequestOutput, TokenBatch
 from engine.grammar.call_plan import CallPlan, CallPlanner
+from engine.memory.pauses import PERSON
 
 
 class TurnRecord:
@@ -22,7 +23,7 @@ class TurnRecord:
         model: LoadedModel,
         prompt: Sequence[int],
         conversation: ConversationKey,
-        session: str,
+        session: tuple[str, str],
         stop_token_ids: Sequence[int] = (),
         planner: CallPlanner | None = None,
     ) -> None:
@@ -33,7 +34,7 @@ class TurnRecord:
             model: the model.
             prompt: token ids.
             conversation: the key of its messages.
-            session: the name of the session that it belongs to.
+            session: the name of the session that it belongs to, and the engine's of the conversation.
             stop_token_ids: tokens that stop the answer and are not sent.
             planner: of the turn's calls, which may add to the prompt.
         """
@@ -41,7 +42,7 @@ class TurnRecord:
         self._model = model
         self._prompt = prompt
         self._conversation = conversation
-        self._session = session
+        self._session, self._branch = session
         self._stop_token_ids = frozenset(stop_token_ids) - model.tokenizer.eos_ids
         self._planner = planner
         self._parts: list[AnswerPart] = []
@@ -70,6 +71,8 @@ class TurnRecord:
         prompt = (*self._prompt, *plan.suffix)
         cost = self._context.sessions.add(self._session, prompt, self._ids, output.cached_tokens)
         self._context.counters.prompt_read(new=cost.new, reused=cost.reused, reread=cost.reread)
+        called = next((part.name for part in self._parts if isinstance(part, CallBegun)), PERSON)
+        self._model.engine.session_waits(self._branch, called)
         if choice.ended or "guardrails" in end.fields or not self._ids:
             return
         if plan.suffix and not plan.calls:

@@ -6,9 +6,12 @@ was *read again*: its KV was evicted, or the prompt has changed before it.
 
 A request belongs to the session that it names, in a field or a header of one of the clients; else its
 beginning, up to the first message of the user, is the session. Names only sort these figures: what is used
-again is decided by tokens alone.
+again is decided by tokens alone. The engine has a name for each conversation of a session (`branch_name`), by
+which it keeps KV blocks while the next request is expected (`engine.memory.sessions`).
 """
 
+import json
+import re
 import time
 from array import array
 from collections import OrderedDict
@@ -28,6 +31,10 @@ SESSION_HEADERS = (
     "conversation_id",
 )
 """Names of sessions by client: opencode and others, Codex, pi, vibe."""
+REQUEST_HEADER = "x-client-request-id"
+"""pi's name of a session; other clients send a new one with each request."""
+MAX_REQUEST_NAMES = 1024
+_IN_USER_ID = re.compile(r"_session_([0-9a-fA-F-]{8,64})$")
 
 
 @dataclass(slots=True)
@@ -70,11 +77,16 @@ class PromptCost:
 
 
 class Sessions:
-    """The sessions that were used last. Event loop only."""
+    """The sessions that were used last. Event loop only.
+
+    Attributes:
+        request_names: the names that requests have had in `REQUEST_HEADER`.
+    """
 
     def __init__(self, max_sessions: int = MAX_SESSIONS) -> None:
         self._max_sessions = max_sessions
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self.request_names = RequestNames()
 
     def add(
         self, name: str, prompt: Sequence[int], answer: Sequence[int], cached_tokens: int
@@ -110,16 +122,58 @@ class Sessions:
         return list(reversed(self._sessions.values()))
 
 
-def session_name(headers: Mapping[str, str], given: str | None, beginning: bytes) -> str:
-    """The name of a request's session.
+class RequestNames:
+    """Tells the names of sessions in `REQUEST_HEADER` from ids of requests, which come once. Event loop only."""
 
-    Args:
-        headers: of the request.
-        given: by a field of the body.
-        beginning: the hash of its first messages.
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, None] = OrderedDict()
+
+    def is_session(self, name: str) -> bool:
+        """Whether a request has had this name before; remembers it."""
+        seen = name in self._seen
+        self._seen[name] = None
+        self._seen.move_to_end(name)
+        if len(self._seen) > MAX_REQUEST_NAMES:
+            self._seen.popitem(last=False)
+        return seen
+
+
+def session_of_user(user_id: object) -> str | None:
+    """The session in the `metadata.user_id` of Anthropic's API; None without any.
+
+    Claude Code writes it as `user_…_account_…_session_…`, or as a JSON object with `session_id`. Any other
+    id names a user, who may have several sessions.
     """
+    if not isinstance(user_id, str):
+        return None
+    found = _IN_USER_ID.search(user_id)
+    if found is not None:
+        return found.group(1)
+    try:
+        given = json.loads(user_id)
+    except (ValueError, RecursionError):
+        return None
+    name = given.get("session_id") if isinstance(given, dict) else None
+    return name[:MAX_NAME] if isinstance(name, str) and name else None
+
+
+def given_name(headers: Mapping[str, str], given: str | None, seen: RequestNames) -> str | None:
+    """The name that a request gives its session, in a field or in a header; None without any."""
     named = given or next((headers[one] for one in SESSION_HEADERS if headers.get(one)), None)
-    return named[:MAX_NAME] if named else f"conversation-{beginning.hex()[:12]}"
+    request_name = headers.get(REQUEST_HEADER)
+    if named is None and request_name and seen.is_session(request_name[:MAX_NAME]):
+        named = request_name
+    return named[:MAX_NAME] if named else None
+
+
+def session_name(named: str | None, beginning: bytes) -> str:
+    """The name of a chat's session: the one it gives, or one by the hash of its first messages."""
+    return named or f"conversation-{beginning.hex()[:12]}"
+
+
+def branch_name(session: str, beginning: bytes) -> str:
+    """The engine's name of one conversation of a session: sub-agents may share the name of theirs."""
+    return f"{session}/{beginning.hex()[:12]}"
 
 
 def _common(one: "array[int]", other: "array[int]") -> int:

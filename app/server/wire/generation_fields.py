@@ -19,8 +19,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "store": "chats are never stored, whatever it says",
     "service_tier": "there is one tier",
     "verbosity": "a hint to models trained for it; ours are not",
-    "prompt_cache_key": "names a session; of chats the figures are sorted by it (`/v1/sessions`)",
-    "session_id": "as `prompt_cache_key`",
     "prompt_cache_options": "a hint; every prefix is cached until its blocks are needed",
     "prompt_cache_retention": "as `prompt_cache_options`",
     "audio": "the voice of spoken answers, which `modalities` would ask for",

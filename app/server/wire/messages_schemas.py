@@ -377,11 +377,10 @@ _NO_EFFECT = {
     "fallbacks": "one model answers",
     "inference_geo": "everything is computed on this machine",
     "mcp_servers": "the servers of a request are not asked",
-    "metadata": "the caller's own notes; not stored",
     "service_tier": "there is one tier",
     "speed": "there is one speed",
-    "user_profile_id": "as `metadata`",
-    "workspace_id": "as `metadata`",
+    "user_profile_id": "the caller's own note; not stored",
+    "workspace_id": "as `user_profile_id`",
 }
 _OF_ANSWERS = (
     "max_tokens",
@@ -416,6 +415,8 @@ class PromptFields(Lenient):
     """As `format` of `output_config`."""
     cache_control: dict[str, Any] | None = None
     """Counts what is cached as created in `usage`."""
+    metadata: dict[str, Any] | None = None
+    """`user_id` may name the session, as Claude Code writes it; the rest is not stored."""
     thread: dict[str, Any] | None = None
     """Refused: the client sends the whole conversation instead."""
 

@@ -245,6 +245,7 @@ class ResponseRequest(ContextFields):
 
 
 PASSED_FIELDS = (
+    "prompt_cache_key",
     "temperature",
     "top_p",
     "top_k",

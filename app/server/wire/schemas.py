@@ -196,6 +196,10 @@ class SamplingFields(Body):
     """Name or alias of the model."""
     keep_alive: KeepAlive | None = None
     """How long the model stays loaded after this request: seconds, or a duration such as `5m`."""
+    prompt_cache_key: Annotated[str, StringConstraints(max_length=1024)] | None = None
+    """Name of the session that the request belongs to; its KV is kept while it is expected back."""
+    session_id: Annotated[str, StringConstraints(max_length=1024)] | None = None
+    """As `prompt_cache_key`."""
     temperature: Annotated[float, Field(ge=0, le=100)] | None = None
     """Divides the logits; 0 always takes the likeliest token."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -590,10 +594,6 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
     """As `thinking_token_budget`; the smallest holds."""
     reasoning_control: bool | None = None
     """Let `/v1/chat/completions/control` end the reasoning."""
-    prompt_cache_key: Annotated[str, StringConstraints(max_length=1024)] | None = None
-    """Name of the session to which `/v1/sessions` counts the request."""
-    session_id: Annotated[str, StringConstraints(max_length=1024)] | None = None
-    """As `prompt_cache_key`."""
     return_progress: bool | None = None
     """In a stream: say how much of the prompt is read."""
     retrieval: ChatRetrieval | None = None
