@@ -116,6 +116,8 @@ class _Proposing:
                 self._take(fence)
             except InvalidTask as error:
                 refused.append(str(error))
+            except RecursionError:
+                refused.append("The code of the answer is nested too deeply.")
         edits = []
         for path, after in self._after.items():
             before = self._before[path]

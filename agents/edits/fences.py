@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 _OPENING = re.compile(r"^(?P<indent> *)(?P<marker>`{3,}|~{3,})(?P<info>[^\n]*)$")
 _PATH = r"(?:[\w.~-]+[/\\])*[\w.-]*\w\.[A-Za-z]\w{0,9}|(?:[\w.-]+/)*(?:Makefile|Dockerfile)"
-_WORD = re.compile(rf"(?<![\w/.:-])(?:{_PATH})(?![\w/-])")
+_WORD = re.compile(rf"(?<![\w/.:~-])(?:{_PATH})(?![\w/-])")
 _ONLY_PATH = re.compile(
     rf"^(?:#{{1,6}}\s+)?(?:(?:new |updated |changed )?file(?:name)?\s*:?\s*)?"
     rf"[*_`\"']*(?P<path>{_PATH})[*_`\"']*\s*"
@@ -22,6 +22,9 @@ _COMMENT = re.compile(
     re.IGNORECASE,
 )
 _INFO_VALUE = re.compile(r"(?:title|file|filename|path)=[\"']?([^\"'\s]+)[\"']?", re.IGNORECASE)
+_MAX_LINE = 300
+_MAX_TEXT = 20_000
+"""Characters in which names are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,13 @@ class Fence:
     @property
     def heading_path(self) -> str:
         """The file that the line above consists of; empty if it is a sentence."""
-        match = _ONLY_PATH.match(self.line_above.strip())
+        match = _ONLY_PATH.match(self.line_above[:_MAX_LINE].strip())
         return match["path"] if match else ""
 
     @property
     def mentioned_paths(self) -> tuple[str, ...]:
         """All that looks like a file's name in the line above."""
-        return tuple(dict.fromkeys(_WORD.findall(self.line_above)))
+        return tuple(dict.fromkeys(_WORD.findall(self.line_above[:_MAX_LINE])))
 
     @property
     def code_below_path(self) -> str:
@@ -84,7 +87,7 @@ def read_fences(text: str) -> list[Fence]:
 
 def paths_in(text: str) -> list[str]:
     """All that looks like a file's name in a text, in order, each once."""
-    return list(dict.fromkeys(_WORD.findall(text)))
+    return list(dict.fromkeys(_WORD.findall(text[:_MAX_TEXT])))
 
 
 def _closes(line: str, marker: str) -> bool:
@@ -100,7 +103,7 @@ def _fence(opening: re.Match[str], code: list[str], above: str) -> Fence:
     path = value[1] if value else behind or next(iter(rest.split()), "")
     if not path and _WORD.fullmatch(language):
         path, language = language, ""
-    comment = _COMMENT.match(code[0]) if code else None
+    comment = _COMMENT.match(code[0][:_MAX_LINE]) if code else None
     return Fence(
         language.lower().strip("{}."),
         "".join(line + "\n" for line in code),

@@ -14,19 +14,38 @@ Code that leaves out a part of a function (`# ... rest of the code`) is refused:
 import ast
 import copy
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.api.errors import InvalidTask
 from agents.edits.elisions import first_elision
 from agents.edits.kept_comments import keep_comments
+from agents.edits.python_imports import import_splices, row_below_imports
 from agents.edits.python_indent import indent_unit, moved
+from agents.edits.python_nodes import (
+    DEFINITION,
+    FUNCTION,
+    Definition,
+    Function,
+    annotations,
+    assigned,
+    body_row,
+    column,
+    definitions,
+    dumps,
+    first_row,
+    head_end,
+    header_end,
+    is_ellipsis,
+    is_main_guard,
+    is_method,
+    is_placeholder,
+    names_in,
+    plain_head,
+    statements,
+)
 from agents.edits.source_lines import SourceLines, Splice, leading_space
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-_DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOT_UNIQUE = "the answer does not say which one it means"
 
 
@@ -66,7 +85,7 @@ def defined_names(code: str) -> set[str]:
         tree = ast.parse(textwrap.dedent(code))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    return {node.name for node in ast.walk(tree) if isinstance(node, _DEFINITION)}
+    return {node.name for node in ast.walk(tree) if isinstance(node, DEFINITION)}
 
 
 def merge_python(path: str, source: SourceLines, code: str) -> PythonMerge:
@@ -107,14 +126,16 @@ class _Merging:
         self.given = given
         self.code = code
         self.result = PythonMerge()
-        self.replaced: list[tuple[str, _Function]] = []
+        self.replaced: list[tuple[str, Function]] = []
         self._unit = indent_unit(tree, source.lines)
         self._code_unit = indent_unit(given, code)
         self._used: set[str] = set()
 
     def run(self) -> None:
         self._merge_body(self.tree.body, self.given.body, "", owner=None)
-        self._merge_imports()
+        if self.result.names:
+            added = import_splices(self.path, self.source, self.tree, self.given, self._used)
+            self.result.splices[:0] = added
 
     # Bodies.
 
@@ -129,20 +150,20 @@ class _Merging:
         known = {ast.dump(one) for one in body}
         anchor: ast.stmt | None = None
         for at, one in enumerate(given):
-            if isinstance(one, _DEFINITION):
+            if isinstance(one, DEFINITION):
                 anchor = self._merge_definition(one, given[at + 1 :], body, prefix, owner, anchor)
             elif isinstance(one, (ast.Import, ast.ImportFrom)):
                 continue  # added if they are used
             elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
                 continue  # a docstring, or `...`
-            elif (name := _assigned(one)) is not None:
+            elif (name := assigned(one)) is not None:
                 self._merge_assignment(one, name, body, prefix, owner)
             elif not isinstance(one, ast.Pass) and ast.dump(one) not in known:
                 self.result.left_out += 1
 
     def _merge_definition(
         self,
-        one: _Definition,
+        one: Definition,
         later: Sequence[ast.stmt],
         body: list[ast.stmt],
         prefix: str,
@@ -155,31 +176,31 @@ class _Merging:
             found, prefix = place
             if isinstance(found, ast.ClassDef) and isinstance(one, ast.ClassDef):
                 self._merge_class(one, found, prefix)
-            elif isinstance(found, _FUNCTION) and isinstance(one, _FUNCTION):
+            elif isinstance(found, FUNCTION) and isinstance(one, FUNCTION):
                 self._replace_function(one, found, prefix)
             else:
                 raise InvalidTask(
                     f"{prefix}{one.name} is a class in {self.path} or the answer, and a function elsewhere."
                 )
             return found if found in body else anchor
-        if owner is None and isinstance(one, _FUNCTION) and _is_method(one):
+        if owner is None and isinstance(one, FUNCTION) and is_method(one):
             self._add_method(one)
             return anchor
         self._insert(one, later, body, prefix, owner, anchor)
         return anchor
 
     def _place_of(
-        self, one: _Definition, body: list[ast.stmt], prefix: str
-    ) -> tuple[_Definition, str] | None:
+        self, one: Definition, body: list[ast.stmt], prefix: str
+    ) -> tuple[Definition, str] | None:
         """The definition that has the name of `one`, and what precedes its name; None if it is new."""
-        same = [node for node in _definitions(body) if node.name == one.name]
-        if not prefix and isinstance(one, _FUNCTION) and (not same or _is_method(one)):
+        same = [node for node in definitions(body) if node.name == one.name]
+        if not prefix and isinstance(one, FUNCTION) and (not same or is_method(one)):
             methods = [
                 (node, f"{owner.name}.")
                 for owner in ast.walk(self.tree)
                 if isinstance(owner, ast.ClassDef)
-                for node in _definitions(owner.body)
-                if node.name == one.name and isinstance(node, _FUNCTION)
+                for node in definitions(owner.body)
+                if node.name == one.name and isinstance(node, FUNCTION)
             ]
             owners = sorted({name for _, name in methods})
             if len(owners) > 1:
@@ -201,57 +222,57 @@ class _Merging:
 
     # Replacing.
 
-    def _replace_function(self, one: _Function, found: _Function, prefix: str) -> None:
-        start, end = _first_row(found), found.end_lineno or found.lineno
+    def _replace_function(self, one: Function, found: Function, prefix: str) -> None:
+        start, end = first_row(found), found.end_lineno or found.lineno
         old = self.source.lines[start:end]
-        given = self.code[_first_row(one) : self._end_with_comments(one)]
-        if _is_placeholder(one) and not _is_placeholder(found):
+        given = self.code[first_row(one) : self._end_with_comments(one)]
+        if is_placeholder(one) and not is_placeholder(found):
             return
         left_out = first_elision(given, old)
-        if left_out or any(_is_ellipsis(each) for each in _statements(one)) > _is_placeholder(one):
+        if left_out or any(is_ellipsis(each) for each in statements(one)) > is_placeholder(one):
             raise InvalidTask(
                 f"The answer leaves out a part of {prefix}{one.name} ({left_out or '...'}): ask for the "
                 "whole function."
             )
         self._check_own_lines(found)
         space = leading_space(self.source.lines[found.lineno - 1])
-        first = _first_row(one) if one.decorator_list else one.lineno - 1
+        first = first_row(one) if one.decorator_list else one.lineno - 1
         new = self._moved(one, first, space)
         new = self._with_docstring(new, one, found)
         new = self._with_annotations(new, one, found)
         if not one.decorator_list and found.decorator_list:
             new = [*self.source.lines[start : found.lineno - 1], *new]
         new = keep_comments(old, new)
-        self._used |= _names_in(one)
+        self._used |= names_in(one)
         if tuple(new) != old:
             self.result.splices.append(Splice(start, end, tuple(new)))
             self.result.names.append(f"{prefix}{one.name}")
             self.replaced.append((f"{prefix}{one.name}", one))
 
-    def _with_docstring(self, new: list[str], one: _Function, found: _Function) -> list[str]:
+    def _with_docstring(self, new: list[str], one: Function, found: Function) -> list[str]:
         """The new lines with the docstring of the old definition, if the answer leaves it out."""
         if ast.get_docstring(one, clean=False) is not None or not ast.get_docstring(found):
             return new
         text, first = found.body[0], one.body[0]
         if text.lineno <= found.lineno or first.lineno <= one.lineno or len(found.body) < 2:
             return new  # on the line of the `def`
-        start = one.lineno - 1 if not one.decorator_list else _first_row(one)
+        start = one.lineno - 1 if not one.decorator_list else first_row(one)
         at = first.lineno - 1 - start
         while at > 0 and new[at - 1].lstrip().startswith("#"):
             at -= 1  # above comments of the first statement
         lines = self.source.lines[text.lineno - 1 : text.end_lineno]
         return [*new[:at], *lines, *new[at:]]
 
-    def _with_annotations(self, new: list[str], one: _Function, found: _Function) -> list[str]:
+    def _with_annotations(self, new: list[str], one: Function, found: Function) -> list[str]:
         """The new lines with the old `def`, if the answer only leaves out its annotations."""
-        if _annotations(one) or not _annotations(found) or _plain_head(one) != _plain_head(found):
+        if annotations(one) or not annotations(found) or plain_head(one) != plain_head(found):
             return new
-        if _body_row(one) < one.lineno or _body_row(found) < found.lineno:
+        if body_row(one) < one.lineno or body_row(found) < found.lineno:
             return new  # the body begins on the line of the `def`
-        start = _first_row(one) if one.decorator_list else one.lineno - 1
+        start = first_row(one) if one.decorator_list else one.lineno - 1
         head = one.lineno - 1 - start
-        end = head + _head_end(one, self.code) - one.lineno + 1
-        old = self.source.lines[found.lineno - 1 : _head_end(found, self.source.lines)]
+        end = head + head_end(one, self.code) - one.lineno + 1
+        old = self.source.lines[found.lineno - 1 : head_end(found, self.source.lines)]
         return [*new[:head], *old, *new[end:]]
 
     def _merge_class(self, one: ast.ClassDef, found: ast.ClassDef, prefix: str) -> None:
@@ -259,13 +280,13 @@ class _Merging:
         if found.body[0].lineno == found.lineno:  # all on one line
             self._check_own_lines(found)
             space = leading_space(self.source.lines[found.lineno - 1])
-            new = tuple(self._moved(one, _first_row(one), space))
-            if new != self.source.lines[_first_row(found) : found.end_lineno]:
+            new = tuple(self._moved(one, first_row(one), space))
+            if new != self.source.lines[first_row(found) : found.end_lineno]:
                 self.result.splices.append(
-                    Splice(_first_row(found), found.end_lineno or found.lineno, new)
+                    Splice(first_row(found), found.end_lineno or found.lineno, new)
                 )
                 self.result.names.append(name)
-                self._used |= _names_in(one)
+                self._used |= names_in(one)
             return
         self._merge_header(one, found, name)
         self._merge_body(found.body, one.body, f"{name}.", found)
@@ -273,17 +294,17 @@ class _Merging:
     def _merge_header(self, one: ast.ClassDef, found: ast.ClassDef, name: str) -> None:
         """Replace the decorators and the line of a class where the answer gives others."""
         space = leading_space(self.source.lines[found.lineno - 1])
-        if one.decorator_list and _dumps(one.decorator_list) != _dumps(found.decorator_list):
-            lines = self._moved(one, _first_row(one), space)[: one.lineno - 1 - _first_row(one)]
-            self.result.splices.append(Splice(_first_row(found), found.lineno - 1, tuple(lines)))
+        if one.decorator_list and dumps(one.decorator_list) != dumps(found.decorator_list):
+            lines = self._moved(one, first_row(one), space)[: one.lineno - 1 - first_row(one)]
+            self.result.splices.append(Splice(first_row(found), found.lineno - 1, tuple(lines)))
             self.result.names.append(name)
-            self._used |= {each for node in one.decorator_list for each in _names_in(node)}
-        given = [*_dumps(one.bases), *_dumps(one.keywords)]
-        if given and given != [*_dumps(found.bases), *_dumps(found.keywords)]:
-            lines = self._moved(one, one.lineno - 1, space)[: _header_end(one) - one.lineno + 1]
-            self.result.splices.append(Splice(found.lineno - 1, _header_end(found), tuple(lines)))
+            self._used |= {each for node in one.decorator_list for each in names_in(node)}
+        given = [*dumps(one.bases), *dumps(one.keywords)]
+        if given and given != [*dumps(found.bases), *dumps(found.keywords)]:
+            lines = self._moved(one, one.lineno - 1, space)[: header_end(one) - one.lineno + 1]
+            self.result.splices.append(Splice(found.lineno - 1, header_end(found), tuple(lines)))
             self.result.names.append(name)
-            self._used |= {each for node in one.bases for each in _names_in(node)}
+            self._used |= {each for node in one.bases for each in names_in(node)}
         text, old = ast.get_docstring(one, clean=False), ast.get_docstring(found, clean=False)
         if (
             text is not None
@@ -306,8 +327,8 @@ class _Merging:
         prefix: str,
         owner: ast.ClassDef | None,
     ) -> None:
-        same = [node for node in body if _assigned(node) == name]
-        if len(same) > 1 or (same and _dump(same[0]) == _dump(one)):
+        same = [node for node in body if assigned(node) == name]
+        if len(same) > 1 or (same and ast.dump(same[0]) == ast.dump(one)):
             return
         if same:
             found = same[0]
@@ -320,11 +341,11 @@ class _Merging:
             self.result.left_out += 1
             return
         else:
-            fields = [node for node in body if _assigned(node) is not None]
+            fields = [node for node in body if assigned(node) is not None]
             before_definitions = [
                 node
                 for node in fields
-                if not any(isinstance(each, _DEFINITION) for each in body[: body.index(node)])
+                if not any(isinstance(each, DEFINITION) for each in body[: body.index(node)])
             ]
             row = self._row_for_assignment(before_definitions, body, owner)
             space = (
@@ -334,18 +355,18 @@ class _Merging:
             lead = [""] if owner is None and not before_definitions and row else []
             self.result.splices.append(Splice(row, row, (*lead, *new)))
         self.result.names.append(f"{prefix}{name}")
-        self._used |= _names_in(one)
+        self._used |= names_in(one)
 
     def _is_example(self, one: ast.stmt) -> bool:
         """Whether a new assignment is a part of an example: its value calls what this code defines."""
         value = getattr(one, "value", None)
         defined = {
-            node.name for node in (*_definitions(self.tree.body), *_definitions(self.given.body))
+            node.name for node in (*definitions(self.tree.body), *definitions(self.given.body))
         }
-        assigned = {name for each in self.given.body if (name := _assigned(each))}
+        given = {name for each in self.given.body if (name := assigned(each))}
         return value is not None and (
             any(isinstance(node, ast.Call) for node in ast.walk(value))
-            and bool(_names_in(value) & (defined | assigned))
+            and bool(names_in(value) & (defined | given))
         )
 
     def _row_for_assignment(
@@ -356,12 +377,12 @@ class _Merging:
         if owner is not None:
             first = owner.body[0]
             has_text = ast.get_docstring(owner) is not None
-            return (first.end_lineno or first.lineno) if has_text else _first_row(first)
-        return _row_below_imports(body)
+            return (first.end_lineno or first.lineno) if has_text else first_row(first)
+        return row_below_imports(body)
 
     # Inserting.
 
-    def _add_method(self, one: _Function) -> None:
+    def _add_method(self, one: Function) -> None:
         classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
         if len(classes) != 1:
             raise InvalidTask(
@@ -373,7 +394,7 @@ class _Merging:
 
     def _insert(
         self,
-        one: _Definition,
+        one: Definition,
         later: Sequence[ast.stmt],
         body: list[ast.stmt],
         prefix: str,
@@ -381,7 +402,7 @@ class _Merging:
         anchor: ast.stmt | None,
     ) -> None:
         """Insert a new definition, with the comments above it."""
-        left_out = first_elision(self.code[_first_row(one) : self._end_with_comments(one)])
+        left_out = first_elision(self.code[first_row(one) : self._end_with_comments(one)])
         if left_out:
             raise InvalidTask(f"The answer leaves out a part of {prefix}{one.name} ({left_out}).")
         if owner is None:
@@ -391,11 +412,11 @@ class _Merging:
                 raise InvalidTask(
                     f"The class {owner.name} stands on one line, where {one.name} has no place."
                 )
-            space, gap = leading_space(self.source.lines[_first_row(owner.body[0])]), 1
-        first = _first_row(one)
+            space, gap = leading_space(self.source.lines[first_row(owner.body[0])]), 1
+        first = first_row(one)
         while first and self.code[first - 1].lstrip().startswith("#"):
             first -= 1
-        while first < _first_row(one) and first_elision([self.code[first]]):
+        while first < first_row(one) and first_elision([self.code[first]]):
             first += 1
         new = self._moved(one, first, space)
         blank = [""] * gap
@@ -405,7 +426,7 @@ class _Merging:
             lines = new
         self.result.splices.append(Splice(row, row, tuple(lines)))
         self.result.names.append(f"{prefix}{one.name}")
-        self._used |= _names_in(one)
+        self._used |= names_in(one)
 
     def _row_for(
         self,
@@ -417,11 +438,11 @@ class _Merging:
         """Where a new definition goes, and whether something follows it there without a gap."""
         if anchor is not None:
             return anchor.end_lineno or anchor.lineno, False
-        names = [node.name for node in later if isinstance(node, _DEFINITION)]
-        following = [node for node in _definitions(body) if node.name in names and node in body]
+        names = [node.name for node in later if isinstance(node, DEFINITION)]
+        following = [node for node in definitions(body) if node.name in names and node in body]
         if following:
             return self._row_above(following[0]), True
-        guards = [node for node in body if owner is None and _is_main_guard(node)]
+        guards = [node for node in body if owner is None and is_main_guard(node)]
         if guards:
             return self._row_above(guards[0]), True
         if not body:
@@ -430,61 +451,11 @@ class _Merging:
 
     def _row_above(self, node: ast.stmt) -> int:
         """The first line of a statement with the comments above it."""
-        row = _first_row(node)
+        row = first_row(node)
         space = leading_space(self.source.lines[row])
         while row and self.source.lines[row - 1].startswith(f"{space}#"):
             row -= 1
         return row
-
-    def _merge_imports(self) -> None:
-        """Add the imports that the merged code uses and the file does not have."""
-        bound = _bound_by_imports(self.tree)
-        defined = {node.name for node in _definitions(self.tree.body)} | {
-            name for node in self.tree.body if (name := _assigned(node))
-        }
-        future: list[str] = []
-        plain: list[str] = []
-        for one in self.given.body:
-            if not isinstance(one, (ast.Import, ast.ImportFrom)):
-                continue
-            is_future = isinstance(one, ast.ImportFrom) and one.module == "__future__"
-            fresh = []
-            for alias in one.names:
-                name = alias.asname or alias.name.partition(".")[0]
-                origin = _origin(one, alias)
-                if origin in bound.get(name, ()) or name in defined or alias.name == "*":
-                    continue
-                if name not in self._used and not is_future:
-                    continue
-                if name in bound and not isinstance(one, ast.Import):
-                    raise InvalidTask(
-                        f"The answer imports {name} from elsewhere than {self.path} does: apply it by hand."
-                    )
-                fresh.append(alias)
-            if fresh:
-                only = (
-                    ast.Import(fresh)
-                    if isinstance(one, ast.Import)
-                    else ast.ImportFrom(one.module, fresh, one.level)
-                )
-                (future if is_future else plain).append(ast.unparse(only))
-        if not self.result.names:
-            return
-        self._insert_imports(future, _row_below_docstring(self.tree.body))
-        self._insert_imports(plain, _row_below_imports(self.tree.body))
-
-    def _insert_imports(self, lines: list[str], row: int) -> None:
-        if not lines:
-            return
-        imports = [
-            node for node in self.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))
-        ]
-        below = self.source.lines[row] if row < len(self.source.lines) else ""
-        if not imports and row:
-            lines = ["", *lines]
-        elif not imports and below.strip():
-            lines = [*lines, ""]
-        self.result.splices.insert(0, Splice(row, row, tuple(lines)))
 
     # Lines.
 
@@ -506,8 +477,8 @@ class _Merging:
 
     def _check_own_lines(self, found: ast.stmt) -> None:
         """Refuse a statement that shares a line with another one."""
-        start, end = _first_row(found), (found.end_lineno or found.lineno) - 1
-        before = self.source.lines[start].encode()[: _column(found)]
+        start, end = first_row(found), (found.end_lineno or found.lineno) - 1
+        before = self.source.lines[start].encode()[: column(found)]
         behind = (
             self.source.lines[end].encode()[found.end_col_offset or 0 :].decode(errors="replace")
         )
@@ -531,198 +502,25 @@ def _check(path: str, merging: _Merging, before: ast.Module) -> None:
             f"{path} would not parse with the answer's code in it: {error}."
         ) from error
     for name, one in merging.replaced:
-        if not any(
-            _same_code(one, node) for node in ast.walk(after) if isinstance(node, _FUNCTION)
-        ):
+        if not any(_same_code(one, node) for node in ast.walk(after) if isinstance(node, FUNCTION)):
             raise InvalidTask(f"{name} cannot be put into {path} as the answer has it.")
-    names = {node.name for node in _definitions(before.body)}
-    if not names <= {node.name for node in _definitions(after.body)}:
+    names = {node.name for node in definitions(before.body)}
+    if not names <= {node.name for node in definitions(after.body)}:
         raise InvalidTask(f"{path} would lose a definition.")
 
 
-def _same_code(one: _Function, other: _Function) -> bool:
+def _same_code(one: Function, other: Function) -> bool:
     """Whether two functions are equal without decorators, annotations and docstrings."""
     return one.name == other.name and _bare_dump(one) == _bare_dump(other)
 
 
-def _bare_dump(node: _Function) -> str:
+def _bare_dump(node: Function) -> str:
     bare = copy.deepcopy(node)
     bare.decorator_list = []
     bare.returns = None
     for each in ast.walk(bare):
         if isinstance(each, ast.arg):
             each.annotation = None
-        elif isinstance(each, _DEFINITION) and ast.get_docstring(each, clean=False) is not None:
+        elif isinstance(each, DEFINITION) and ast.get_docstring(each, clean=False) is not None:
             each.body = each.body[1:]
     return ast.dump(bare)
-
-
-# What statements are.
-
-
-def _definitions(body: Sequence[ast.stmt]) -> Iterator[_Definition]:
-    """The functions and classes of a body, those within `if`, `try` and `with` too."""
-    for node in body:
-        if isinstance(node, _DEFINITION):
-            yield node
-        elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            for name in ("body", "orelse", "finalbody"):
-                yield from _definitions(getattr(node, name, []))
-            for handler in getattr(node, "handlers", []):
-                yield from _definitions(handler.body)
-
-
-def _first_row(node: ast.stmt) -> int:
-    """The index of the first line of a statement, with its decorators."""
-    return min([node.lineno, *(one.lineno for one in _decorators(node))]) - 1
-
-
-def _column(node: ast.stmt) -> int:
-    return next((one.col_offset for one in _decorators(node)), node.col_offset)
-
-
-def _decorators(node: ast.stmt) -> list[ast.expr]:
-    return node.decorator_list if isinstance(node, _DEFINITION) else []
-
-
-def _header_end(node: ast.ClassDef) -> int:
-    """The number of the line that ends with the colon of a class."""
-    given: list[ast.expr] = [*node.bases, *(each.value for each in node.keywords)]
-    last = max([node.lineno, *(each.end_lineno or each.lineno for each in given)])
-    return min(last, _first_row(node.body[0])) if node.body else last
-
-
-def _body_row(node: _Function) -> int:
-    """The index of the first line of a function's body."""
-    return _first_row(node.body[0])
-
-
-def _head_end(node: _Function, lines: Sequence[str]) -> int:
-    """The number of the line that ends with the colon of a function whose body is below it."""
-    row = _body_row(node)
-    while row > node.lineno and (not lines[row - 1].strip() or lines[row - 1].lstrip()[0] == "#"):
-        row -= 1
-    return row
-
-
-def _annotations(node: _Function) -> list[ast.expr]:
-    """The annotations of the arguments and the result."""
-    found = [each.annotation for each in ast.walk(node.args) if isinstance(each, ast.arg)]
-    return [one for one in (*found, node.returns) if one is not None]
-
-
-def _plain_head(node: _Function) -> str:
-    """Kind and arguments of a function, without annotations."""
-    arguments = copy.deepcopy(node.args)
-    for each in ast.walk(arguments):
-        if isinstance(each, ast.arg):
-            each.annotation = None
-    return f"{type(node).__name__} {ast.dump(arguments)}"
-
-
-def _is_method(node: _Function) -> bool:
-    arguments = [*node.args.posonlyargs, *node.args.args]
-    return bool(arguments) and arguments[0].arg in ("self", "cls")
-
-
-def _is_ellipsis(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and node.value.value is ...
-    )
-
-
-def _is_placeholder(node: _Definition) -> bool:
-    """Whether the body is `...` or `pass`, perhaps below a docstring."""
-    text = ast.get_docstring(node, clean=False)
-    body = node.body if text is None else node.body[1:]
-    return all(isinstance(one, ast.Pass) or _is_ellipsis(one) for one in body)
-
-
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.stmt))
-
-
-def _is_main_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and "__name__" in _names_in(node.test)
-
-
-def _assigned(node: ast.stmt) -> str | None:
-    """The name that a statement assigns, if it is only one."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target: ast.expr = node.targets[0]
-    elif isinstance(node, ast.AnnAssign):
-        target = node.target
-    else:
-        return None
-    return target.id if isinstance(target, ast.Name) else None
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    """The names that code uses, those in annotations that are texts too."""
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    for each in ast.walk(node):
-        if isinstance(each, ast.Constant) and isinstance(each.value, str) and len(each.value) < 100:
-            names |= {word for word in _words(each.value) if word.isidentifier()}
-    return names
-
-
-def _words(text: str) -> list[str]:
-    return "".join(one if one.isalnum() or one == "_" else " " for one in text).split()
-
-
-def _dump(node: ast.AST) -> str:
-    return ast.dump(node)
-
-
-def _dumps(nodes: Sequence[ast.AST]) -> list[str]:
-    return [ast.dump(node) for node in nodes]
-
-
-def _origin(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    if isinstance(node, ast.Import):
-        return f"import {alias.name} as {alias.asname}"
-    return f"from {'.' * node.level}{node.module or ''} import {alias.name}"
-
-
-def _bound_by_imports(tree: ast.Module) -> dict[str, set[str]]:
-    """What the imports of a file bind at its top, and from where."""
-    bound: dict[str, set[str]] = {}
-
-    def add(body: Sequence[ast.stmt]) -> None:
-        for node in body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                for alias in node.names:
-                    name = alias.asname or alias.name.partition(".")[0]
-                    bound.setdefault(name, set()).add(_origin(node, alias))
-            elif isinstance(node, (ast.If, ast.Try)):
-                add(node.body)
-                add(node.orelse)
-                for handler in getattr(node, "handlers", []):
-                    add(handler.body)
-
-    add(tree.body)
-    return bound
-
-
-def _row_below_docstring(body: Sequence[ast.stmt]) -> int:
-    first = body[0] if body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        return first.end_lineno or first.lineno
-    return _row_of_first(body)
-
-
-def _row_of_first(body: Sequence[ast.stmt]) -> int:
-    return _first_row(body[0]) if body else 0
-
-
-def _row_below_imports(body: Sequence[ast.stmt]) -> int:
-    """The line below the first group of imports, else below the docstring."""
-    row: int | None = None
-    for node in body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            row = node.end_lineno or node.lineno
-        elif row is not None or isinstance(node, _DEFINITION):
-            break
-    return _row_below_docstring(body) if row is None else row

@@ -168,7 +168,7 @@ def candidate_markdown(report: WidthReport, candidate: CandidateReport) -> str:
     else:
         told = "was not checked: another one passed before"
     written = "greedy" if not candidate.temperature else f"temperature {candidate.temperature:g}"
-    parts = [f"**Candidate {number} of {count}** ({written}) {told}."]
+    parts = [f"Candidate {number} of {count} ({written}) {told}."]
     if failed is not None and failed.detail:
         parts.append(failed.detail)
     parts.append(_fence(candidate.code) if candidate.code.strip() else "It has no code.")

@@ -219,7 +219,7 @@ class AgentActions:
             text = f"{text}\n\n{told}" if told else text
             if report.chosen is not None:
                 verdict = Verdict.PASSED if report.verified else None
-            elif report.candidates:
+            elif report.finished and report.candidates:
                 verdict = Verdict.FAILED
             others = [
                 (

@@ -141,8 +141,9 @@ def build_trace(
     """
     lines: list[Line] = []
     owners: list[int] = []
+    over = _is_over(entries)
     for at, entry in enumerate(entries):
-        body = _body(entry, glyphs, cells)
+        body = _body(entry, glyphs, cells, over=over)
         is_open = bool(body) and entry.is_open_at_first != (entry.number in toggled)
         mark = (glyphs.more_down if is_open else glyphs.current) if body else " "
         own = [_head(entry, mark, glyphs, cells, with_agents, selected=at == cursor)]
@@ -150,6 +151,16 @@ def build_trace(
         lines += own
         owners += [at] * len(own)
     return lines, owners
+
+
+def _is_over(entries: Sequence[TraceEntry]) -> bool:
+    """Whether the run or, in the trace of one agent, its node has ended."""
+    states = [
+        one.events[0].data.get("state")
+        for one in entries
+        if one.kind in (RunEventType.RUN_STATE, RunEventType.NODE_STATE)
+    ]
+    return bool(states) and states[-1] not in ("pending", "running")
 
 
 def _head(
@@ -253,11 +264,11 @@ def _call_seconds(entry: TraceEntry) -> str:
     return duration(seconds) if isinstance(seconds, int | float) else ""
 
 
-def _body(entry: TraceEntry, glyphs: Glyphs, cells: int) -> list[Line]:
+def _body(entry: TraceEntry, glyphs: Glyphs, cells: int, *, over: bool) -> list[Line]:
     """The rows of an entry that is unfolded; none if its first row says all."""
     if entry.kind is RunEventType.WIDTH_STARTED:
         (report,) = read_widths(entry.events)
-        return build_candidates(report, glyphs, cells)
+        return build_candidates(report, glyphs, cells, over=over)
     if entry.kind is RunEventType.FINDING:
         rows = [line for one in entry.events[:MAX_FINDINGS] for line in _finding(one, cells)]
         more = len(entry.events) - MAX_FINDINGS

@@ -31,12 +31,21 @@ def width_style(report: WidthReport) -> str:
     return "$error" if report.chosen is None else "$success" if report.verified else "$warning"
 
 
-def build_candidates(report: WidthReport, glyphs: Glyphs, cells: int) -> list[Line]:
-    """A row for each candidate with the check that decided; then why one was chosen, and its change."""
+def build_candidates(
+    report: WidthReport, glyphs: Glyphs, cells: int, *, over: bool = False
+) -> list[Line]:
+    """A row for each candidate with the check that decided; then why one was chosen, and its change.
+
+    Args:
+        over: whether the run has ended, perhaps before a choice.
+    """
     lines: list[Line] = []
     for one in report.candidates:
-        lines += _candidate(report, one, glyphs, cells)
-    if not report.finished and len(report.candidates) < report.most:
+        lines += _candidate(report, one, glyphs, cells, over=over)
+    if over and not report.finished:
+        row = (Span(f"{_INDENT}{glyphs.stopped} ended before one was chosen", "$warning"),)
+        lines.append(cut(row, cells))
+    elif not report.finished and len(report.candidates) < report.most:
         row = (
             Span(f"{_INDENT}{glyphs.queued} {len(report.candidates) + 1}  being written", "$faint"),
         )
@@ -55,14 +64,16 @@ def build_candidates(report: WidthReport, glyphs: Glyphs, cells: int) -> list[Li
     return lines
 
 
-def _candidate(report: WidthReport, one: CandidateReport, glyphs: Glyphs, cells: int) -> list[Line]:
+def _candidate(
+    report: WidthReport, one: CandidateReport, glyphs: Glyphs, cells: int, *, over: bool
+) -> list[Line]:
     failed = report.failed_check(one)
     passed = [each for each in report.checks_of(one) if each.passed]
     chosen = one.number == report.chosen
     if failed is not None:
         mark, style = glyphs.failed, "$error"
         words = f"fails {failed.name}"
-    elif not report.is_checked(one):
+    elif not report.is_checked(one) and not over:
         mark, style = glyphs.queued, "$accent"
         after = [each for each in report.checks if each != "agreement"][len(passed) :]
         words = f"checking {after[0]}" if after else "checking"

@@ -14,7 +14,7 @@ from engine.conversations.node_words import FILTERED, INCOMPLETE
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, Verdict, awaits_agent
 
 _LABEL_CELLS = 24
-_VERDICT_STYLES = {Verdict.PASSED: "$success", Verdict.FAILED: "$error"}
+_VERDICT_STYLES = {Verdict.PASSED.value: "$success", Verdict.FAILED.value: "$error"}
 _NAMES = {
     NodeKind.USER: "you",
     NodeKind.SYSTEM: "system",

@@ -91,6 +91,13 @@ def test_the_rows_while_candidates_are_written_and_checked():
     assert "⋯ 1  checking examples" in shown(ALL[:3])
 
 
+def test_a_run_that_ended_before_a_choice_is_no_longer_writing():
+    end = RunEvent(98, 0.0, "run", RunEventType.RUN_STATE, data={"state": "exhausted"})
+    text = shown([*ALL[:6], end])
+    assert "being written" not in text
+    assert "ended before one was chosen" in text
+
+
 def test_without_unicode_and_in_a_narrow_pane_the_rows_are_the_same_facts():
     text = shown(ALL, ASCII, 40)
     assert "x 1  fails examples" in text
@@ -121,7 +128,7 @@ def test_candidates_as_messages():
     (report,) = read_widths(ALL)
     first, second, third = report.candidates
     assert candidate_markdown(report, first) == (
-        "**Candidate 1 of 3** (greedy) fails examples.\n\n`>>> f(0)`: got 1, wanted 0\n\n"
+        "Candidate 1 of 3 (greedy) fails examples.\n\n`>>> f(0)`: got 1, wanted 0\n\n"
         "```python\ndef f(): ...\n```"
     )
     assert "(temperature 0.4) fails examples." in candidate_markdown(report, second)
