@@ -1,14 +1,12 @@
 """`FailingTestRepair`: from failing tests to patches that the gate accepts, one test after the other.
 
-What passes all tests is not yet right: tests of a small project allow much. So all candidates that pass are compared on
-varied tests, and one is proposed only if more speaks for what it does than for what any other does (`MARGIN`). Small
-changes are tried first, because a trial takes a fifth of a second. A model is asked unless one usual slip, and nothing
-else of its kind, explains the failure.
+What passes all tests is not yet right: tests of a small project allow much. So all candidates that pass are
+compared on varied tests, and one is proposed only if more speaks for what it does than for what any other
+does (`MARGIN`). Small changes are tried first, because a trial takes a fifth of a second. A model is asked
+unless one usual slip, and nothing else of its kind, explains the failure.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -108,7 +106,9 @@ class FailingTestRepair:
         """
         command = self._gate.baseline.command
         python = (
-            None if command is None else TestPython.of(command, self._copy.root, self._copy.original)
+            None
+            if command is None
+            else TestPython.of(command, self._copy.root, self._copy.original)
         )
         if python is None:
             self._note("Failing tests are repaired only where pytest runs them.")
@@ -172,7 +172,12 @@ class FailingTestRepair:
         ahead = len(found) == 1 or found[0].weight > MARGIN * found[1].weight
         alone = found[0].is_by_model and found[0].weight < MIN_SAMPLES
         shown = [
-            {"weight": one.weight, "what": one.best.what, "name": one.best.suspect.name, "diff": one.best.diff}
+            {
+                "weight": one.weight,
+                "what": one.best.what,
+                "name": one.best.suspect.name,
+                "diff": one.best.diff,
+            }
             for one in found
         ]
         said = f"{found[0].best.what} in {found[0].best.suspect.name}"
@@ -185,7 +190,8 @@ class FailingTestRepair:
         else:
             reason = (
                 f"The tests allow {len(found)} different repairs: {said}, or "
-                f"{found[1].best.what} in {found[1].best.suspect.name}. A test that tells them apart would decide."
+                f"{found[1].best.what} in {found[1].best.suspect.name}. "
+                "A test that tells them apart would decide."
             )
         self._tell(
             RunEventType.DECISION,
@@ -241,7 +247,7 @@ class FailingTestRepair:
     async def _propose(
         self, bench: TestBench, test: str, chosen: Cluster, finding: Finding
     ) -> Acceptance:
-        """Have the gate decide about the smallest change; about another that does the same if it is refused."""
+        """Have the gate decide about the smallest change, then about others that do the same."""
         decision = _none(finding, "")
         for candidate in chosen.candidates[:3]:
             place = _finding_of(candidate.suspect, test, bench)
@@ -259,7 +265,9 @@ class FailingTestRepair:
                 cannot_do="",
                 reason=patch.reason,
             )
-            decision = await self._gate.decide_failing(place, patch, frozenset({reported_name(test)}))
+            decision = await self._gate.decide_failing(
+                place, patch, frozenset({reported_name(test)})
+            )
             if decision.accepted:
                 return decision
         return decision
@@ -272,7 +280,9 @@ class FailingTestRepair:
             texts = {one.path: one.data.decode("utf-8", "replace") for one in bench.workspace}
             after = Workspace.of_texts({**texts, path: candidate.text}, bench.workspace.root)
             try:
-                return self._gate.refusal(_finding_of(candidate.suspect, "", bench), bench.workspace, after)
+                return self._gate.refusal(
+                    _finding_of(candidate.suspect, "", bench), bench.workspace, after
+                )
             except InvalidTask as error:
                 return str(error)
 
@@ -297,7 +307,12 @@ class FailingTestRepair:
                 for one in slips.passed
             ],
             near=[
-                {"what": one.what, "name": one.suspect.name, "check": drop.check, "detail": drop.detail}
+                {
+                    "what": one.what,
+                    "name": one.suspect.name,
+                    "check": drop.check,
+                    "detail": drop.detail,
+                }
                 for one, drop in slips.near[:10]
             ],
         )
@@ -326,7 +341,7 @@ def _is_usual(chosen: Cluster) -> bool:
 def _asked(
     suspects: Sequence[Suspect], passed: Sequence[PatchCandidate], slips: Slips
 ) -> list[Suspect]:
-    """The functions that a model is asked about: where something passed, where something nearly did, then the rest."""
+    """The functions that a model is asked about: those where something passed, or nearly, come first."""
     wanted = [one.suspect for one in passed] + [one.suspect for one, _ in slips.near]
     ordered = list(dict.fromkeys([(one.path, one.name) for one in [*wanted, *suspects]]))
     by_name = {(one.path, one.name): one for one in suspects}
@@ -340,7 +355,11 @@ def _asked(
 def _none(finding: Finding, reason: str) -> Acceptance:
     """Nothing was proposed."""
     return Acceptance(
-        finding, Patch(cannot_do=reason[:300] or "-"), TestFile(cannot_do="It fails already."), False, reason
+        finding,
+        Patch(cannot_do=reason[:300] or "-"),
+        TestFile(cannot_do="It fails already."),
+        False,
+        reason,
     )
 
 
@@ -352,13 +371,14 @@ def finding_of_test(test: str, bench: TestBench) -> Finding:
     name = rest.partition("[")[0].replace("::", ".")
     node = None if module is None else dict(functions_of(module.tree)).get(name)
     line = 1 if node is None else node.lineno
+    said = _first_error(bench.spectrum.texts.get(test, ""))
     return Finding(
         file=path,
         line=line,
         end_line=line if node is None else node.end_lineno or line,
         rule=RULE,
         severity=Severity.HIGH,
-        message=f"{rest or PurePosixPath(path).name} fails: {_first_error(bench.spectrum.texts.get(test, ''))}",
+        message=f"{rest or PurePosixPath(path).name} fails: {said}",
         evidence="" if file is None or node is None else file.lines[line - 1].strip(),
         detector="project_tests",
     )

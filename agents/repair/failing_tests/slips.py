@@ -14,7 +14,9 @@ from agents.repair.failing_tests.test_bench import Drop, TestBench
 
 MAX_TRIED = 400
 SLIPS_S = 60.0
-_RAISED = re.compile(r"^E\s+(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Exit|Iteration|[a-z]\w*))(?::|$)", re.M)
+_RAISED = re.compile(
+    r"^E\s+(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Exit|Iteration|[a-z]\w*))(?::|$)", re.M
+)
 _WANTED = re.compile(r"raises\(\s*\(?([\w., ]+)")
 
 
@@ -40,7 +42,12 @@ Refuse = Callable[[PatchCandidate], str]
 
 
 async def usual_slips(
-    bench: TestBench, suspects: Sequence[Suspect], test: str, refuse: Refuse, *, total_s: float = SLIPS_S
+    bench: TestBench,
+    suspects: Sequence[Suspect],
+    test: str,
+    refuse: Refuse,
+    *,
+    total_s: float = SLIPS_S,
 ) -> Slips:
     """Try the small changes of all suspects, tier by tier, until some pass.
 
@@ -64,7 +71,9 @@ async def usual_slips(
         drops = await bench.failing(tried, test, total_s=total_s)
         alive = _kept(tried, drops, found)
         drops = await bench.whole(alive, total_s=total_s)
-        found.near += [(one, drop) for one, drop in zip(alive, drops, strict=True) if drop is not None]
+        found.near += [
+            (one, drop) for one, drop in zip(alive, drops, strict=True) if drop is not None
+        ]
         alive = _kept(alive, drops, found)
         for one in alive:
             if refuse(one):
@@ -94,7 +103,9 @@ def changes_of(bench: TestBench, suspect: Suspect, test: str) -> Iterator[tuple[
     failure = bench.spectrum.texts.get(test, "")
     raised = frozenset(_RAISED.findall(failure))
     wanted = frozenset(
-        name.strip().rpartition(".")[2] for one in _WANTED.findall(failure) for name in one.split(",")
+        name.strip().rpartition(".")[2]
+        for one in _WANTED.findall(failure)
+        for name in one.split(",")
     )
     ran = _ran(node, suspect)
     for change in small_changes(Place(module, text, node, raised, wanted)):
@@ -105,12 +116,11 @@ def changes_of(bench: TestBench, suspect: Suspect, test: str) -> Iterator[tuple[
 def node_of(module: PythonModule, suspect: Suspect) -> ast.stmt | None:
     """The function or the assignment of a suspect."""
     if suspect.is_function:
-        return next(
-            (one for name, one in functions_of(module.tree) if name == suspect.name), None
-        )
+        return next((one for name, one in functions_of(module.tree) if name == suspect.name), None)
     kinds = ast.Assign | ast.AnnAssign
     return next(
-        (one for one in module.nodes if isinstance(one, kinds) and one.lineno == suspect.first), None
+        (one for one in module.nodes if isinstance(one, kinds) and one.lineno == suspect.first),
+        None,
     )
 
 

@@ -1,7 +1,7 @@
-"""`run_trials`: the outcome of the project's tests with some files changed, many times in one sandboxed process.
+"""`run_trials`: the outcomes of a project's tests with some files changed, in one sandboxed process.
 
-A trial takes a tenth of what a run of its own takes (`pytest_probe`), so it decides what is worth a decision of
-the gate, which runs the tests in a new process.
+A trial takes a tenth of what a run of its own takes (`pytest_probe`), so it decides what is worth a
+decision of the gate, which runs the tests in a new process.
 """
 
 import json
@@ -112,9 +112,7 @@ async def run_trials(
         words = [python.program, str(PROBE), str(asked), str(result)]
         runner = await open_sandbox(python.sandbox)
         variables = {**python.variables, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = await runner.run(
-            Command(words, root, variables, programs=python.programs), policy
-        )
+        done = await runner.run(Command(words, root, variables, programs=python.programs), policy)
         if result.is_symlink() or not result.is_file():
             lines = done.output.text.strip().splitlines()
             why = done.absent or (lines[-1][:200] if lines else "the tests did not start")
