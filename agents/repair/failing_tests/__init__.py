@@ -1,9 +1,8 @@
 """Repair that starts from failing tests: suspects, candidates, and the choice among those that pass.
 
-    failing test ─ spectrum ─ suspects ─┬─ small changes (`operators`)      ─┬─ failing test ─ all tests ─
-    rules
-                                        └─ rewrites by a model (`rewrites`) ─┘            │
-                                 `Gate.decide_failing`  ─  choice  ─  varied tests: who behaves alike
+  failing test ── spectrum ── suspects ─┬─ usual slips (`operators`) ─┬─ failing test ── all tests ── rules ─┐
+                                        └─ rewrites of a model ───────┘                                      │
+                         `Gate.decide_failing` ── choice ── varied tests: which candidates behave alike ─────┘
 
 **Events**, beside those of a repair and of `agents.width`, whose members they do not change:
 

@@ -8,6 +8,7 @@ unless one usual slip, and nothing else of its kind, explains the failure.
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePosixPath
+from time import monotonic
 from typing import Any
 
 from agents.api.budget import BudgetMeter
@@ -22,7 +23,7 @@ from agents.outputs.test_file import TestFile
 from agents.repair.acceptance import Acceptance, Gate
 from agents.repair.failing_tests.candidates import Cluster, PatchCandidate, clusters
 from agents.repair.failing_tests.rewrites import MAX_LINES, rewritten
-from agents.repair.failing_tests.slips import Slips, usual_slips
+from agents.repair.failing_tests.slips import SLIPS_S, Slips, usual_slips
 from agents.repair.failing_tests.suspects import Suspect, functions_of, suspects_of
 from agents.repair.failing_tests.test_bench import TestBench, reported_name
 from agents.repair.failing_tests.test_python import TestPython
@@ -38,6 +39,8 @@ MAX_TESTS = 20
 """Failing tests that a repair tries to mend; one patch often mends several."""
 MAX_ASKED = 2
 """Suspects of one test that a model is asked about."""
+ALL_SLIPS_S = 600.0
+"""Seconds in which usual slips are tried, for all tests together."""
 MARGIN = 1.5
 """What speaks for a repair must be more than this times what speaks for another one."""
 MIN_SAMPLES = 2
@@ -96,6 +99,7 @@ class FailingTestRepair:
         self._check = check
         self._note = note
         self._asked: set[tuple[str, str, bytes]] = set()
+        self._slips_s = ALL_SLIPS_S
 
     async def repair(self) -> None:
         """Try to mend one failing test after the other.
@@ -143,19 +147,27 @@ class FailingTestRepair:
         )
         if not suspects:
             return _none(finding, "The test runs no code of the project that may be changed.")
-        slips = await usual_slips(bench, suspects, test, self._refusal(bench))
+        began = monotonic()
+        slips = await usual_slips(
+            bench, suspects, test, self._refusal(bench), total_s=min(SLIPS_S, self._slips_s)
+        )
+        self._slips_s -= monotonic() - began
         self._tell_slips(test, slips)
         passed = list(slips.passed)
-        reason = await self._chosen(bench, test, passed)
-        if isinstance(reason, str) or not _is_usual(reason):
+        chosen = await self._chosen(bench, test, passed)
+        if isinstance(chosen, str) or not _is_usual(chosen):
             self._check()
             more = await self._written(bench, suspects, test, passed, slips)
             if more:
                 passed += more
-                reason = await self._chosen(bench, test, passed)
-        if isinstance(reason, str):
-            return _none(finding, reason)
-        return await self._propose(bench, test, reason, finding)
+                chosen = await self._chosen(bench, test, passed)
+        if isinstance(chosen, str):
+            return _none(finding, chosen)
+        if not slips.complete and not any(one.votes for one in chosen.candidates):
+            return _none(
+                finding, "There was no time to try all slips as usual as the one that passes."
+            )
+        return await self._propose(bench, test, chosen, finding)
 
     async def _chosen(
         self, bench: TestBench, test: str, passed: Sequence[PatchCandidate]

@@ -111,7 +111,7 @@ async def rewritten(
         kept = by_text.setdefault(first.tree_key(), candidate)
         kept.votes += 1
         if candidate.size < kept.size:
-            candidate.votes = kept.votes
+            candidate.votes, candidate.mended = kept.votes, kept.mended
             by_text[first.tree_key()] = candidate
     found.passed = list(by_text.values())
     return found

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 from agents.detectors.audit.python_module import PythonModule, module_of
 from agents.repair.failing_tests.candidates import PatchCandidate
@@ -13,7 +14,8 @@ from agents.repair.failing_tests.suspects import Suspect, functions_of
 from agents.repair.failing_tests.test_bench import Drop, TestBench
 
 MAX_TRIED = 400
-SLIPS_S = 60.0
+SLIPS_S = 120.0
+LEAST_S = 10.0
 _RAISED = re.compile(
     r"^E\s+(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Exit|Iteration|[a-z]\w*))(?::|$)", re.M
 )
@@ -27,12 +29,14 @@ class Slips:
     Attributes:
         passed: the candidates with which the failing test and all tests pass, of the best tier that has any.
         tried: how many changes were tried.
+        complete: whether there was time to try all changes of the last tier.
         dropped: how many each check dropped.
         near: candidates with which the failing test passes and another one fails, with the reason.
     """
 
     passed: list[PatchCandidate] = field(default_factory=list)
     tried: int = 0
+    complete: bool = True
     dropped: Counter[str] = field(default_factory=Counter)
     near: list[tuple[PatchCandidate, Drop]] = field(default_factory=list)
 
@@ -65,12 +69,17 @@ async def usual_slips(
             by_tier.setdefault(change.tier, []).append(
                 bench.candidate(suspect, text, change.what, change.tier)
             )
+    end = monotonic() + total_s
     for tier in sorted(by_tier):
         tried = by_tier[tier][: MAX_TRIED - found.tried]
+        left = end - monotonic()
+        if left < LEAST_S or not tried:
+            break
         found.tried += len(tried)
-        drops = await bench.failing(tried, test, total_s=total_s)
+        drops = await bench.failing(tried, test, total_s=left)
+        found.complete = not any(drop is not None and drop.late for drop in drops)
         alive = _kept(tried, drops, found)
-        drops = await bench.whole(alive, total_s=total_s)
+        drops = await bench.whole(alive, total_s=max(LEAST_S, end - monotonic()))
         found.near += [
             (one, drop) for one, drop in zip(alive, drops, strict=True) if drop is not None
         ]

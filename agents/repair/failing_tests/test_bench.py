@@ -10,7 +10,7 @@ from agents.project_tests.results import TestResults
 from agents.repair.failing_tests.candidates import PatchCandidate
 from agents.repair.failing_tests.suspects import Suspect
 from agents.repair.failing_tests.test_python import TestPython
-from agents.repair.failing_tests.trials import Trial, TrialResult, run_trials
+from agents.repair.failing_tests.trials import LATE, Trial, TrialResult, run_trials
 from agents.repair.failing_tests.varied_tests import VariedTests, signature, varied_tests
 from agents.repair.work_copy import WorkCopy
 from agents.text.unified_diff import make_diff
@@ -28,10 +28,12 @@ class Drop:
     Attributes:
         check: `the failing test`, `all tests` or another check's name.
         detail: one sentence.
+        late: whether there was no time to run it.
     """
 
     check: str
     detail: str
+    late: bool = False
 
 
 class TestBench:
@@ -100,7 +102,9 @@ class TestBench:
         trials = [Trial({one.suspect.path: one.text}, (test,)) for one in candidates]
         results = await self._run(trials, total_s)
         return [
-            None if test in one.passed else Drop("the failing test", _why(one, test))
+            None
+            if test in one.passed
+            else Drop("the failing test", _why(one, test), one.problem == LATE)
             for one in results
         ]
 

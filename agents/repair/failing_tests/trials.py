@@ -17,6 +17,7 @@ from agents.sandbox.sandbox import Command
 from agents.sandbox.scratch import scratch_folder
 
 PROBE = Path(pytest_probe.__file__)
+LATE = "there was no time left to run it"
 _MEMORY_BYTES = 4 << 30
 _MAX_RESULT_BYTES = 256 << 20
 
@@ -118,7 +119,7 @@ async def run_trials(
             why = done.absent or (lines[-1][:200] if lines else "the tests did not start")
             return [TrialResult(problem=why) for _ in trials]
         found = [_read(line) for line in result.read_text("utf-8", "replace").splitlines()]
-    late = TrialResult(problem="There was no time left to run it.")
+    late = TrialResult(problem=LATE)
     return (found + [late] * len(trials))[: len(trials)]
 
 
