@@ -186,8 +186,12 @@ def main() -> None:
     parser.add_argument("--project", action="append", default=[], help="only this project")
     parser.add_argument("--skip-cheats", action="store_true", help="only the share of fixed bugs")
     parser.add_argument("--json", type=Path, help="write the results to a file")
-    parser.add_argument("--corpus", choices=("bugs", "faults"), default="bugs", help="which projects")
-    parser.add_argument("--set", choices=("tuning", "held_out"), default="tuning", help="of the faults")
+    parser.add_argument(
+        "--corpus", choices=("bugs", "faults"), default="bugs", help="which projects"
+    )
+    parser.add_argument(
+        "--set", choices=("tuning", "held_out"), default="tuning", help="of the faults"
+    )
     parser.add_argument("--model", type=Path, help="a model that writes repairs of faults")
     given = parser.parse_args()
     if given.corpus == "faults":

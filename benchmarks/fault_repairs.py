@@ -1,8 +1,8 @@
 """Repair of projects with one injected fault each: how many are repaired, wrongly repaired, and in what time.
 
-Used by `agent_repair.py --corpus faults`. A project counts as repaired if `agents repair` in the mode `auto`, where
-nobody approves anything, leaves a tree with which all its tests and the held-back ones of `oracle` pass. An accepted
-patch with which a held-back test fails is wrong.
+Used by `agent_repair.py --corpus faults`. A project counts as repaired if `agents repair` in the mode
+`auto`, where nobody approves anything, leaves a tree with which all its tests and the held-back ones of
+`oracle` pass. An accepted patch with which a held-back test fails is wrong.
 """
 
 import asyncio
@@ -56,7 +56,9 @@ async def repaired(project: FaultProject, model: StepsPhase | None) -> dict[str,
             (root / path).write_text(text or "", encoding="utf-8")
         project.add_oracle(root)
         own = await run_tests(root)
-        hidden = await run_tests(root, [f"oracle/{one.name}" for one in (root / "oracle").glob("test_*.py")])
+        hidden = await run_tests(
+            root, [f"oracle/{one.name}" for one in (root / "oracle").glob("test_*.py")]
+        )
     right = bool(hidden.passed) and not hidden.failed and not own.failed and not own.problem
     counts: dict[str, int] = {}
     for event in events:

@@ -173,7 +173,10 @@ async def _execute(
             writable=(root, folder),
             limits=limits,
         )
-        variables = {**command.variables, **await asyncio.to_thread(search_paths, command, root, project)}
+        variables = {
+            **command.variables,
+            **await asyncio.to_thread(search_paths, command, root, project),
+        }
         runner = await open_sandbox(sandbox)
         artifact = await asyncio.to_thread(_free, output)
         done = await runner.run(

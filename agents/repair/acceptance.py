@@ -134,9 +134,9 @@ class Gate:
     ) -> Acceptance:
         """Try a patch for tests that fail now; it stays in the copy if it is accepted, else it is taken back.
 
-        A failing test is the test of behaviour, and asks for other results than before. "The same results" then
-        means the outcome of every test that passed. Which other results are right no test says: the caller
-        compares all candidates that got this far on varied tests before it proposes one
+        A failing test is the test of behaviour, and asks for other results than before. "The same results"
+        then means the outcome of every test that passed. Which other results are right no test says: the
+        caller compares all candidates that got this far on varied tests before it proposes one
         (`agents.repair.failing_tests`).
 
         Args:
@@ -145,7 +145,9 @@ class Gate:
             tests: names of the tests that have to pass with it.
         """
         trial = _Trial(finding, patch, self._copy.workspace())
-        trial.test = TestFile(kind="behaviour", reason=f"The project's own test {min(tests)} fails."[:300])
+        trial.test = TestFile(
+            kind="behaviour", reason=f"The project's own test {min(tests)} fails."[:300]
+        )
         if patch.cannot_do or not patch.diff:
             return trial.rejected(patch.cannot_do or "The patch is empty.")
         undo: dict[str, str | None] = {}

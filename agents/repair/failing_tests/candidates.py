@@ -50,7 +50,8 @@ class Cluster:
 
     Attributes:
         candidates: the smallest change first.
-        weight: how much speaks for them: a sample of the model counts 1, the most usual of the small changes 4, 2
+        weight: how much speaks for them: a sample of the model counts 1, the most usual of the small
+        changes 4, 2
             or 1 by its tier.
     """
 

@@ -1,15 +1,14 @@
 """`FailingTestRepair`: from failing tests to patches that the gate accepts, one test after the other.
 
-What passes all tests is not yet right: tests of a small project allow much. So all candidates that pass are compared on
-varied tests, and one is proposed only if more speaks for what it does than for what any other does (`MARGIN`). Small
-changes are tried first, because a trial takes a fifth of a second. A model is asked unless one usual slip, and nothing
-else of its kind, explains the failure.
+What passes all tests is not yet right: tests of a small project allow much. So all candidates that pass are
+compared on varied tests, and one is proposed only if more speaks for what it does than for what any other
+does (`MARGIN`). Small changes are tried first, because a trial takes a fifth of a second. A model is asked
+unless one usual slip, and nothing else of its kind, explains the failure.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
+from time import monotonic
 from typing import Any
 
 from agents.api.budget import BudgetMeter
@@ -24,7 +23,7 @@ from agents.outputs.test_file import TestFile
 from agents.repair.acceptance import Acceptance, Gate
 from agents.repair.failing_tests.candidates import Cluster, PatchCandidate, clusters
 from agents.repair.failing_tests.rewrites import MAX_LINES, rewritten
-from agents.repair.failing_tests.slips import Slips, usual_slips
+from agents.repair.failing_tests.slips import SLIPS_S, Slips, usual_slips
 from agents.repair.failing_tests.suspects import Suspect, functions_of, suspects_of
 from agents.repair.failing_tests.test_bench import TestBench, reported_name
 from agents.repair.failing_tests.test_python import TestPython
@@ -40,6 +39,8 @@ MAX_TESTS = 20
 """Failing tests that a repair tries to mend; one patch often mends several."""
 MAX_ASKED = 2
 """Suspects of one test that a model is asked about."""
+ALL_SLIPS_S = 600.0
+"""Seconds in which usual slips are tried, for all tests together."""
 MARGIN = 1.5
 """What speaks for a repair must be more than this times what speaks for another one."""
 MIN_SAMPLES = 2
@@ -98,6 +99,7 @@ class FailingTestRepair:
         self._check = check
         self._note = note
         self._asked: set[tuple[str, str, bytes]] = set()
+        self._slips_s = ALL_SLIPS_S
 
     async def repair(self) -> None:
         """Try to mend one failing test after the other.
@@ -108,7 +110,9 @@ class FailingTestRepair:
         """
         command = self._gate.baseline.command
         python = (
-            None if command is None else TestPython.of(command, self._copy.root, self._copy.original)
+            None
+            if command is None
+            else TestPython.of(command, self._copy.root, self._copy.original)
         )
         if python is None:
             self._note("Failing tests are repaired only where pytest runs them.")
@@ -143,19 +147,27 @@ class FailingTestRepair:
         )
         if not suspects:
             return _none(finding, "The test runs no code of the project that may be changed.")
-        slips = await usual_slips(bench, suspects, test, self._refusal(bench))
+        began = monotonic()
+        slips = await usual_slips(
+            bench, suspects, test, self._refusal(bench), total_s=min(SLIPS_S, self._slips_s)
+        )
+        self._slips_s -= monotonic() - began
         self._tell_slips(test, slips)
         passed = list(slips.passed)
-        reason = await self._chosen(bench, test, passed)
-        if isinstance(reason, str) or not _is_usual(reason):
+        chosen = await self._chosen(bench, test, passed)
+        if isinstance(chosen, str) or not _is_usual(chosen):
             self._check()
             more = await self._written(bench, suspects, test, passed, slips)
             if more:
                 passed += more
-                reason = await self._chosen(bench, test, passed)
-        if isinstance(reason, str):
-            return _none(finding, reason)
-        return await self._propose(bench, test, reason, finding)
+                chosen = await self._chosen(bench, test, passed)
+        if isinstance(chosen, str):
+            return _none(finding, chosen)
+        if not slips.complete and not any(one.votes for one in chosen.candidates):
+            return _none(
+                finding, "There was no time to try all slips as usual as the one that passes."
+            )
+        return await self._propose(bench, test, chosen, finding)
 
     async def _chosen(
         self, bench: TestBench, test: str, passed: Sequence[PatchCandidate]
@@ -172,7 +184,12 @@ class FailingTestRepair:
         ahead = len(found) == 1 or found[0].weight > MARGIN * found[1].weight
         alone = found[0].is_by_model and found[0].weight < MIN_SAMPLES
         shown = [
-            {"weight": one.weight, "what": one.best.what, "name": one.best.suspect.name, "diff": one.best.diff}
+            {
+                "weight": one.weight,
+                "what": one.best.what,
+                "name": one.best.suspect.name,
+                "diff": one.best.diff,
+            }
             for one in found
         ]
         said = f"{found[0].best.what} in {found[0].best.suspect.name}"
@@ -185,7 +202,8 @@ class FailingTestRepair:
         else:
             reason = (
                 f"The tests allow {len(found)} different repairs: {said}, or "
-                f"{found[1].best.what} in {found[1].best.suspect.name}. A test that tells them apart would decide."
+                f"{found[1].best.what} in {found[1].best.suspect.name}. "
+                "A test that tells them apart would decide."
             )
         self._tell(
             RunEventType.DECISION,
@@ -241,7 +259,7 @@ class FailingTestRepair:
     async def _propose(
         self, bench: TestBench, test: str, chosen: Cluster, finding: Finding
     ) -> Acceptance:
-        """Have the gate decide about the smallest change; about another that does the same if it is refused."""
+        """Have the gate decide about the smallest change, then about others that do the same."""
         decision = _none(finding, "")
         for candidate in chosen.candidates[:3]:
             place = _finding_of(candidate.suspect, test, bench)
@@ -259,7 +277,9 @@ class FailingTestRepair:
                 cannot_do="",
                 reason=patch.reason,
             )
-            decision = await self._gate.decide_failing(place, patch, frozenset({reported_name(test)}))
+            decision = await self._gate.decide_failing(
+                place, patch, frozenset({reported_name(test)})
+            )
             if decision.accepted:
                 return decision
         return decision
@@ -272,7 +292,9 @@ class FailingTestRepair:
             texts = {one.path: one.data.decode("utf-8", "replace") for one in bench.workspace}
             after = Workspace.of_texts({**texts, path: candidate.text}, bench.workspace.root)
             try:
-                return self._gate.refusal(_finding_of(candidate.suspect, "", bench), bench.workspace, after)
+                return self._gate.refusal(
+                    _finding_of(candidate.suspect, "", bench), bench.workspace, after
+                )
             except InvalidTask as error:
                 return str(error)
 
@@ -297,7 +319,12 @@ class FailingTestRepair:
                 for one in slips.passed
             ],
             near=[
-                {"what": one.what, "name": one.suspect.name, "check": drop.check, "detail": drop.detail}
+                {
+                    "what": one.what,
+                    "name": one.suspect.name,
+                    "check": drop.check,
+                    "detail": drop.detail,
+                }
                 for one, drop in slips.near[:10]
             ],
         )
@@ -326,7 +353,7 @@ def _is_usual(chosen: Cluster) -> bool:
 def _asked(
     suspects: Sequence[Suspect], passed: Sequence[PatchCandidate], slips: Slips
 ) -> list[Suspect]:
-    """The functions that a model is asked about: where something passed, where something nearly did, then the rest."""
+    """The functions that a model is asked about: those where something passed, or nearly, come first."""
     wanted = [one.suspect for one in passed] + [one.suspect for one, _ in slips.near]
     ordered = list(dict.fromkeys([(one.path, one.name) for one in [*wanted, *suspects]]))
     by_name = {(one.path, one.name): one for one in suspects}
@@ -340,7 +367,11 @@ def _asked(
 def _none(finding: Finding, reason: str) -> Acceptance:
     """Nothing was proposed."""
     return Acceptance(
-        finding, Patch(cannot_do=reason[:300] or "-"), TestFile(cannot_do="It fails already."), False, reason
+        finding,
+        Patch(cannot_do=reason[:300] or "-"),
+        TestFile(cannot_do="It fails already."),
+        False,
+        reason,
     )
 
 
@@ -352,13 +383,14 @@ def finding_of_test(test: str, bench: TestBench) -> Finding:
     name = rest.partition("[")[0].replace("::", ".")
     node = None if module is None else dict(functions_of(module.tree)).get(name)
     line = 1 if node is None else node.lineno
+    said = _first_error(bench.spectrum.texts.get(test, ""))
     return Finding(
         file=path,
         line=line,
         end_line=line if node is None else node.end_lineno or line,
         rule=RULE,
         severity=Severity.HIGH,
-        message=f"{rest or PurePosixPath(path).name} fails: {_first_error(bench.spectrum.texts.get(test, ''))}",
+        message=f"{rest or PurePosixPath(path).name} fails: {said}",
         evidence="" if file is None or node is None else file.lines[line - 1].strip(),
         detector="project_tests",
     )

@@ -8,7 +8,8 @@ project as working folder; it imports nothing of Pravāha. ORDER is JSON:
      "seconds": after which a trial is ended, "test_seconds": after which a test fails,
      "plugins": whether pytest loads those that are installed beside it, which takes most of a short run}
 
-A trial writes its files, runs the tests in a fork, and puts the files back. RESULT gets one JSON line a trial:
+A trial writes its files, runs the tests in a fork, and puts the files back. RESULT gets one JSON line a
+trial:
 
     {"outcomes": {node id: "passed" | "failed" | "skipped"}, "texts": {node id: what a failure said},
      "lines": {node id: {path: [numbers]}}, "problem": why there are no outcomes, or ""}
@@ -16,6 +17,7 @@ A trial writes its files, runs the tests in a fork, and puts the files back. RES
 An unfinished RESULT has the trials that were finished.
 """
 
+import contextlib
 import gc
 import json
 import os
@@ -35,7 +37,7 @@ def _too_slow(number, frame):
     raise TooSlow("the test does not end in time")
 
 
-class _Recorder(object):
+class _Recorder:
     """A plugin that keeps outcomes, failure texts and the lines of each test."""
 
     def __init__(self, root, lines, seconds):
@@ -74,7 +76,7 @@ def _tracer(root):
     return _Monitoring(root) if hasattr(sys, "monitoring") else _Tracing(root)
 
 
-class _Lines(object):
+class _Lines:
     """Which lines of the project's files ran since `begin`."""
 
     def __init__(self, root):
@@ -103,7 +105,7 @@ class _Monitoring(_Lines):
     """By `sys.monitoring` (3.12): a line costs something once a test."""
 
     def __init__(self, root):
-        super(_Monitoring, self).__init__(root)
+        super().__init__(root)
         self._events = sys.monitoring
         self._tool = self._events.PROFILER_ID
         self._events.use_tool_id(self._tool, "pravaha")
@@ -186,7 +188,7 @@ def _child(trial, order, writing):
         if status in (3, 4):
             problem = "pytest could not run these tests"
     except BaseException as error:
-        problem = "pytest ended with %s" % type(error).__name__
+        problem = "pytest ended with " + type(error).__name__
     text = json.dumps(
         {
             "outcomes": recorder.outcomes,
@@ -223,10 +225,8 @@ def _run(trial, order):
             break
         parts.append(part)
     os.close(reading)
-    try:
+    with contextlib.suppress(OSError):  # it has ended, or has not begun
         os.killpg(child, signal.SIGKILL)
-    except OSError:
-        pass  # it has ended, or has not begun
     os.waitpid(child, 0)
     try:
         return json.loads(b"".join(parts).decode())
@@ -238,16 +238,15 @@ def _import_pytest():
     """Import pytest with the plugins that it always has, so that each fork has them."""
     import pytest  # noqa: F401
 
-    try:
+    with contextlib.suppress(Exception):  # another version of pytest: each fork imports them itself
         from _pytest.config import get_config
 
         get_config()
-    except Exception:  # another version of pytest: each fork imports them itself
-        pass
     gc.freeze()  # a collection in a fork would copy all of it
 
 
 def main(order_path, result_path):
+    """Run the trials of an order."""
     sys.dont_write_bytecode = True
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does
     with open(order_path) as file:

@@ -1,7 +1,7 @@
 """`rewritten`: candidates that a model writes: a suspect anew, several from one prompt (`agents.width`).
 
-The prompt has the suspect's file, what it uses of other files, the failing test and what pytest said, and ends with the
-suspect's name, so that questions about other suspects share all but the end of it.
+The prompt has the suspect's file, what it uses of other files, the failing test and what pytest said, and
+ends with the suspect's name, so that questions about other suspects share all but the end of it.
 """
 
 import ast
@@ -29,9 +29,7 @@ MAX_LINES = 80
 MAX_SHOWN_LINES = 160
 CHECK_S = 60.0
 _MORE_TOKENS = 160
-_SYSTEM = (
-    "You repair Python code. You answer with the corrected function alone, in one fence, and without explanation."
-)
+_SYSTEM = "You repair Python code. You answer with the corrected function alone, in one fence."
 
 
 @dataclass(slots=True)
@@ -64,7 +62,8 @@ async def rewritten(
 ) -> Rewrites:
     """Have a suspect written anew, and check what comes.
 
-    Nothing more is written once a rewrite does what one of the known candidates does, which came about without it.
+    Nothing more is written once a rewrite does what one of the known candidates does, which came about
+    without it.
 
     Args:
         bench: where candidates are tried.
@@ -100,7 +99,7 @@ async def rewritten(
         check_s=CHECK_S,
         record=record,
         meter=meter,
-        diff_of=lambda code: (made.diff if (made := spliced.made(code)) is not None else ""),
+        diff_of=lambda code: made.diff if (made := spliced.made(code)) is not None else "",
     )
     found = Rewrites(usage=chosen.usage)
     by_text: dict[str, PatchCandidate] = {}
@@ -112,7 +111,7 @@ async def rewritten(
         kept = by_text.setdefault(first.tree_key(), candidate)
         kept.votes += 1
         if candidate.size < kept.size:
-            candidate.votes = kept.votes
+            candidate.votes, candidate.mended = kept.votes, kept.mended
             by_text[first.tree_key()] = candidate
     found.passed = list(by_text.values())
     return found
@@ -151,7 +150,11 @@ class _Spliced:
         candidate = self.made(code)
         if candidate is None:
             after = spliced_text(before, self._suspect, code)
-            said = "It changes nothing." if after == before else f"It does not define {self._suspect.name}."
+            said = (
+                "It changes nothing."
+                if after == before
+                else f"It does not define {self._suspect.name}."
+            )
             return Outcome(self.name, False, said)
         refusal = self._refuse(candidate)
         if refusal:
@@ -192,7 +195,9 @@ class _Whole:
         if candidate is None:
             return Outcome(self.name, False, "There is no change.")
         (drop,) = await self._bench.whole([candidate], total_s=CHECK_S)
-        return _outcome(self.name, drop, f"All tests pass, {candidate.mended} of them for the first time.")
+        return _outcome(
+            self.name, drop, f"All tests pass, {candidate.mended} of them for the first time."
+        )
 
 
 class _Support:
@@ -200,7 +205,9 @@ class _Support:
 
     name = "support"
 
-    def __init__(self, bench: TestBench, spliced: _Spliced, known: Sequence[PatchCandidate]) -> None:
+    def __init__(
+        self, bench: TestBench, spliced: _Spliced, known: Sequence[PatchCandidate]
+    ) -> None:
         self._bench, self._spliced, self._known = bench, spliced, known
         self.decides = False
 
@@ -217,7 +224,10 @@ class _Support:
             return Outcome(self.name, True, "It does something else than what passed before.", 1.0)
         self.decides = True
         return Outcome(
-            self.name, True, f"It does the same as: {alike.what}, on {len(varied.tests)} varied tests.", 1.0
+            self.name,
+            True,
+            f"It does the same as: {alike.what}, on {len(varied.tests)} varied tests.",
+            1.0,
         )
 
 
@@ -241,7 +251,9 @@ def spliced_text(before: str, suspect: Suspect, code: str) -> str | None:
     first, last = span(found[-1])
     lines = code.split("\n")[first - 1 : last]
     old = before.split("\n")
-    margin = old[suspect.first - 1][: len(old[suspect.first - 1]) - len(old[suspect.first - 1].lstrip())]
+    margin = old[suspect.first - 1][
+        : len(old[suspect.first - 1]) - len(old[suspect.first - 1].lstrip())
+    ]
     new = textwrap.indent(textwrap.dedent("\n".join(lines)), margin, lambda one: bool(one.strip()))
     after = [*old[: suspect.first - 1], *new.split("\n"), *old[suspect.last :]]
     known = {one for node in own.body for one in _imported(node)}
@@ -342,12 +354,18 @@ def _excerpt(files: Workspace, suspect: Suspect) -> str:
     if module is not None and "." in suspect.name:
         owner = suspect.name.rpartition(".")[0]
         heads = [
-            "\n".join(file.text.split("\n")[one.lineno - 1 : min(one.end_lineno or 0, one.lineno + 30)])
+            "\n".join(
+                file.text.split("\n")[one.lineno - 1 : min(one.end_lineno or 0, one.lineno + 30)]
+            )
             for name, one in functions_of(module.tree)
             if name == f"{owner}.__init__"
         ]
         parts = [f"class {owner}:", *heads, *parts]
-    imports = [] if module is None else [one for one in module.tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+    imports = (
+        []
+        if module is None
+        else [one for one in module.tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+    )
     return "\n".join([*(ast.unparse(one) for one in imports), "", *parts])
 
 

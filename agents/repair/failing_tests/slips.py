@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 from agents.detectors.audit.python_module import PythonModule, module_of
 from agents.repair.failing_tests.candidates import PatchCandidate
@@ -13,8 +14,11 @@ from agents.repair.failing_tests.suspects import Suspect, functions_of
 from agents.repair.failing_tests.test_bench import Drop, TestBench
 
 MAX_TRIED = 400
-SLIPS_S = 60.0
-_RAISED = re.compile(r"^E\s+(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Exit|Iteration|[a-z]\w*))(?::|$)", re.M)
+SLIPS_S = 120.0
+LEAST_S = 10.0
+_RAISED = re.compile(
+    r"^E\s+(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Exit|Iteration|[a-z]\w*))(?::|$)", re.M
+)
 _WANTED = re.compile(r"raises\(\s*\(?([\w., ]+)")
 
 
@@ -25,12 +29,14 @@ class Slips:
     Attributes:
         passed: the candidates with which the failing test and all tests pass, of the best tier that has any.
         tried: how many changes were tried.
+        complete: whether there was time to try all changes of the last tier.
         dropped: how many each check dropped.
         near: candidates with which the failing test passes and another one fails, with the reason.
     """
 
     passed: list[PatchCandidate] = field(default_factory=list)
     tried: int = 0
+    complete: bool = True
     dropped: Counter[str] = field(default_factory=Counter)
     near: list[tuple[PatchCandidate, Drop]] = field(default_factory=list)
 
@@ -40,7 +46,12 @@ Refuse = Callable[[PatchCandidate], str]
 
 
 async def usual_slips(
-    bench: TestBench, suspects: Sequence[Suspect], test: str, refuse: Refuse, *, total_s: float = SLIPS_S
+    bench: TestBench,
+    suspects: Sequence[Suspect],
+    test: str,
+    refuse: Refuse,
+    *,
+    total_s: float = SLIPS_S,
 ) -> Slips:
     """Try the small changes of all suspects, tier by tier, until some pass.
 
@@ -58,13 +69,20 @@ async def usual_slips(
             by_tier.setdefault(change.tier, []).append(
                 bench.candidate(suspect, text, change.what, change.tier)
             )
+    end = monotonic() + total_s
     for tier in sorted(by_tier):
         tried = by_tier[tier][: MAX_TRIED - found.tried]
+        left = end - monotonic()
+        if left < LEAST_S or not tried:
+            break
         found.tried += len(tried)
-        drops = await bench.failing(tried, test, total_s=total_s)
+        drops = await bench.failing(tried, test, total_s=left)
+        found.complete = not any(drop is not None and drop.late for drop in drops)
         alive = _kept(tried, drops, found)
-        drops = await bench.whole(alive, total_s=total_s)
-        found.near += [(one, drop) for one, drop in zip(alive, drops, strict=True) if drop is not None]
+        drops = await bench.whole(alive, total_s=max(LEAST_S, end - monotonic()))
+        found.near += [
+            (one, drop) for one, drop in zip(alive, drops, strict=True) if drop is not None
+        ]
         alive = _kept(alive, drops, found)
         for one in alive:
             if refuse(one):
@@ -94,7 +112,9 @@ def changes_of(bench: TestBench, suspect: Suspect, test: str) -> Iterator[tuple[
     failure = bench.spectrum.texts.get(test, "")
     raised = frozenset(_RAISED.findall(failure))
     wanted = frozenset(
-        name.strip().rpartition(".")[2] for one in _WANTED.findall(failure) for name in one.split(",")
+        name.strip().rpartition(".")[2]
+        for one in _WANTED.findall(failure)
+        for name in one.split(",")
     )
     ran = _ran(node, suspect)
     for change in small_changes(Place(module, text, node, raised, wanted)):
@@ -105,12 +125,11 @@ def changes_of(bench: TestBench, suspect: Suspect, test: str) -> Iterator[tuple[
 def node_of(module: PythonModule, suspect: Suspect) -> ast.stmt | None:
     """The function or the assignment of a suspect."""
     if suspect.is_function:
-        return next(
-            (one for name, one in functions_of(module.tree) if name == suspect.name), None
-        )
+        return next((one for name, one in functions_of(module.tree) if name == suspect.name), None)
     kinds = ast.Assign | ast.AnnAssign
     return next(
-        (one for one in module.nodes if isinstance(one, kinds) and one.lineno == suspect.first), None
+        (one for one in module.nodes if isinstance(one, kinds) and one.lineno == suspect.first),
+        None,
     )
 
 

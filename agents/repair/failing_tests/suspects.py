@@ -1,10 +1,10 @@
 """`suspects_of`: the functions that a failing test's fault may lie in, the most suspicious first.
 
-Spectrum-based fault localization (Jones et al. 2002): a line is suspicious that failing tests run and passing ones do
-not. The measure is that of Ochiai, f / √(F · (f + p)): f failing and p passing tests run the line, F fail. A
-function is as suspicious as its worst line; functions that the failure names or its traceback passes come a little
-earlier, the innermost first, and among equal ones the longest.
-Values that the suspects read from the file's or a class's own assignments follow, at half of that.
+Spectrum-based fault localization (Jones et al. 2002): a line is suspicious that failing tests run and
+passing ones do not. The measure is that of Ochiai, f / √(F · (f + p)): f failing and p passing tests run
+the line, F fail. A function is as suspicious as its worst line; functions that the failure names or its
+traceback passes come a little earlier, the innermost first, and among equal ones the longest. Values that
+the suspects read from the file's or a class's own assignments follow, at half of that.
 """
 
 import ast
@@ -78,13 +78,19 @@ def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[
         functions = list(_in_lines(module, path, lines, measures, frames))
         found += functions
         found += _values(module, path, functions)
-    said = [line for line in spectrum.texts.get(test, "").split("\n") if line.startswith(("E ", ">"))]
+    said = [
+        line for line in spectrum.texts.get(test, "").split("\n") if line.startswith(("E ", ">"))
+    ]
     called = set(re.findall(r"(\w+)\(", "\n".join(said)))
     depth = {place: at for at, place in enumerate(frames)}
 
     def order(one: Suspect) -> tuple[float, ...]:
         deepest = max(
-            (at for (path, line), at in depth.items() if path == one.path and one.first <= line <= one.last),
+            (
+                at
+                for (path, line), at in depth.items()
+                if path == one.path and one.first <= line <= one.last
+            ),
             default=-1,
         )
         named = one.name.rpartition(".")[2] in called
@@ -153,7 +159,7 @@ def _in_lines(
 
 
 def functions_of(tree: ast.Module) -> Iterator[tuple[str, FunctionNode]]:
-    """The functions at the top and the methods of classes, with their dotted names; none inside of functions."""
+    """The functions at the top and the methods of classes by dotted names; none inside of functions."""
     work: list[tuple[str, Sequence[ast.stmt]]] = [("", tree.body)]
     while work:
         prefix, body = work.pop()
@@ -172,9 +178,7 @@ def span(node: FunctionNode) -> tuple[int, int]:
     return first, node.end_lineno or node.lineno
 
 
-def _values(
-    module: PythonModule, path: str, functions: Sequence[Suspect]
-) -> Iterator[Suspect]:
+def _values(module: PythonModule, path: str, functions: Sequence[Suspect]) -> Iterator[Suspect]:
     """Assignments at the top and in classes whose names the suspected functions read."""
     read: dict[str, float] = {}
     for node in module.nodes:
@@ -195,6 +199,4 @@ def _values(
         name = next((one.id for one in targets if isinstance(one, ast.Name)), "")
         if read.get(name):
             last = statement.end_lineno or statement.lineno
-            yield Suspect(
-                path, name, statement.lineno, last, read[name] / 2, is_function=False
-            )
+            yield Suspect(path, name, statement.lineno, last, read[name] / 2, is_function=False)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from agents.api.errors import InvalidTask
+from agents.project_tests.results import TestResults
 from agents.repair.failing_tests.candidates import PatchCandidate
 from agents.repair.failing_tests.suspects import Suspect
 from agents.repair.failing_tests.test_python import TestPython
-from agents.repair.failing_tests.trials import Trial, TrialResult, run_trials
+from agents.repair.failing_tests.trials import LATE, Trial, TrialResult, run_trials
 from agents.repair.failing_tests.varied_tests import VariedTests, signature, varied_tests
-from agents.project_tests.results import TestResults
 from agents.repair.work_copy import WorkCopy
 from agents.text.unified_diff import make_diff
 from agents.workspace.workspace import Workspace
@@ -28,10 +28,12 @@ class Drop:
     Attributes:
         check: `the failing test`, `all tests` or another check's name.
         detail: one sentence.
+        late: whether there was no time to run it.
     """
 
     check: str
     detail: str
+    late: bool = False
 
 
 class TestBench:
@@ -45,7 +47,12 @@ class TestBench:
     __test__ = False  # pytest must not collect it
 
     def __init__(
-        self, copy: WorkCopy, workspace: Workspace, spectrum: TrialResult, python: TestPython, seconds: float
+        self,
+        copy: WorkCopy,
+        workspace: Workspace,
+        spectrum: TrialResult,
+        python: TestPython,
+        seconds: float,
     ) -> None:
         """Use `open`."""
         self.workspace = workspace
@@ -81,7 +88,10 @@ class TestBench:
         tests = [
             test
             for test, files in self.spectrum.lines.items()
-            if any(set(files.get(one.path, ())) & set(range(one.first, one.last + 1)) for one in suspects)
+            if any(
+                set(files.get(one.path, ())) & set(range(one.first, one.last + 1))
+                for one in suspects
+            )
         ]
         return varied_tests(tests, self.workspace)
 
@@ -92,7 +102,10 @@ class TestBench:
         trials = [Trial({one.suspect.path: one.text}, (test,)) for one in candidates]
         results = await self._run(trials, total_s)
         return [
-            None if test in one.passed else Drop("the failing test", _why(one, test)) for one in results
+            None
+            if test in one.passed
+            else Drop("the failing test", _why(one, test), one.problem == LATE)
+            for one in results
         ]
 
     async def whole(
@@ -182,7 +195,9 @@ def _why(result: TrialResult, test: str) -> str:
     """What the failing test says now, in a line."""
     if result.problem:
         return f"The failing test: {result.problem}."
-    said = [line[1:].strip() for line in result.texts.get(test, "").split("\n") if line.startswith("E ")]
+    said = [
+        line[1:].strip() for line in result.texts.get(test, "").split("\n") if line.startswith("E ")
+    ]
     return f"It still fails: {said[0] if said else 'it does not pass'}"[:300]
 
 

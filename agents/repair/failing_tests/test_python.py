@@ -50,4 +50,6 @@ class TestPython:
             program = str(project / program)
         options = command.words[command.words.index("pytest") + 1 :]
         variables = {**command.variables, **search_paths(command, root, project)}
-        return cls(program, options, outside_of(root, command.readable), variables, command.programs)
+        return cls(
+            program, options, outside_of(root, command.readable), variables, command.programs
+        )

@@ -1,7 +1,7 @@
-"""`run_trials`: the outcome of the project's tests with some files changed, many times in one sandboxed process.
+"""`run_trials`: the outcomes of a project's tests with some files changed, in one sandboxed process.
 
-A trial takes a tenth of what a run of its own takes (`pytest_probe`), so it decides what is worth a decision of
-the gate, which runs the tests in a new process.
+A trial takes a tenth of what a run of its own takes (`pytest_probe`), so it decides what is worth a
+decision of the gate, which runs the tests in a new process.
 """
 
 import json
@@ -17,6 +17,7 @@ from agents.sandbox.sandbox import Command
 from agents.sandbox.scratch import scratch_folder
 
 PROBE = Path(pytest_probe.__file__)
+LATE = "there was no time left to run it"
 _MEMORY_BYTES = 4 << 30
 _MAX_RESULT_BYTES = 256 << 20
 
@@ -112,15 +113,13 @@ async def run_trials(
         words = [python.program, str(PROBE), str(asked), str(result)]
         runner = await open_sandbox(python.sandbox)
         variables = {**python.variables, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = await runner.run(
-            Command(words, root, variables, programs=python.programs), policy
-        )
+        done = await runner.run(Command(words, root, variables, programs=python.programs), policy)
         if result.is_symlink() or not result.is_file():
             lines = done.output.text.strip().splitlines()
             why = done.absent or (lines[-1][:200] if lines else "the tests did not start")
             return [TrialResult(problem=why) for _ in trials]
         found = [_read(line) for line in result.read_text("utf-8", "replace").splitlines()]
-    late = TrialResult(problem="There was no time left to run it.")
+    late = TrialResult(problem=LATE)
     return (found + [late] * len(trials))[: len(trials)]
 
 

@@ -1,8 +1,9 @@
 """`varied_tests`: the tests that run a suspect, with other values, to compare what candidates do.
 
-A literal of a test is changed (a number, a text, an element less or more) or one of its statements repeated. What the
-test asserts then holds no longer; it is not asked whether it passes, but whether two candidates fail in the same
-words. Candidates that the project's tests cannot tell apart differ here if they differ at all on such values.
+A literal of a test is changed (a number, a text, an element less or more) or one of its statements
+repeated. What the test asserts then holds no longer; it is not asked whether it passes, but whether two
+candidates fail in the same words. Candidates that the project's tests cannot tell apart differ here if they
+differ at all on such values.
 """
 
 import ast
@@ -12,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agents.repair.failing_tests.operators.place import Change, Place
 from agents.detectors.audit.python_module import FunctionNode, module_of
+from agents.repair.failing_tests.operators.place import Change, Place
 from agents.repair.failing_tests.suspects import functions_of, span
 from agents.repair.failing_tests.trials import Trial, TrialResult
 from agents.workspace.workspace import Workspace
@@ -165,7 +166,11 @@ def _values(value: object) -> list[object]:
         case bool():
             return [not value]
         case int():
-            return [one for one in dict.fromkeys([value + 1, value - 1, 2 * value + 1, 0]) if one != value]
+            return [
+                one
+                for one in dict.fromkeys([value + 1, value - 1, 2 * value + 1, 0])
+                if one != value
+            ]
         case float():
             return [value + 1.0, value / 2, -value]
         case str():

@@ -152,27 +152,27 @@ def progress_line(event: RunEvent) -> str:
         case RunEventType.NODE_STATE:
             return f"{event.node}: {data.get('state')} {data.get('reason', '')}"
         case RunEventType.PATCH_ACCEPTED:
-            return f"  accepted {place}: {data.get('reason')}"
+            return f"accepted {place}: {data.get('reason')}"
         case RunEventType.PATCH_REJECTED:
             word = "rejected" if data.get("patch") else "no patch for"
-            return f"  {word} {place}: {data.get('reason')}"
+            return f"{word} {place}: {data.get('reason')}"
         case RunEventType.NOTE:
             return f"note: {data.get('text')}"
         case RunEventType.FINDING if data.get("test"):
-            return f"  failing {data['test']}: {data.get('message')}"
+            return f"failing {data['test']}: {data.get('message')}"
         case RunEventType.SUSPECTS:
             names = [f"{one['name']} ({one['score']:.2f})" for one in data["suspects"]]
-            return f"  suspects of {data['test']}: {', '.join(names) or 'none'}"
+            return f"suspects of {data['test']}: {', '.join(names) or 'none'}"
         case RunEventType.SLIPS_TRIED:
-            return f"  {_tried(data)}"
+            return _tried(data)
         case RunEventType.MODEL_ASKED:
-            return f"  asks the model to write {data['name']} anew ({len(data['prompt'])} characters)"
+            return f"asks the model to write {data['name']} anew ({len(data['prompt'])} characters)"
         case RunEventType.CANDIDATE_CHECKED if not data["passed"]:
-            return f"  candidate {data['candidate']} dropped by {data['check']}: {data['detail']}"
+            return f"candidate {data['candidate']} dropped by {data['check']}: {data['detail']}"
         case RunEventType.CANDIDATE_CHOSEN:
-            return f"  the model's best: {data['reason']}"
+            return f"the model's best: {data['reason']}"
         case RunEventType.DECISION if data.get("clusters"):
-            return f"  {data['question']}: {data['reason']}"
+            return f"{data['question']}: {data['reason']}"
     return ""
 
 

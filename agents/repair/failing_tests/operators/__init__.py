@@ -1,7 +1,7 @@
-"""`small_changes`: the usual slips, undone: a bound, a sign, a key, a default, a missing guard, a stale cache.
+"""`small_changes`: the usual slips, undone: a bound, a sign, a key, a default, a stale cache.
 
 They know nothing of what a program is for. One that passes the tests is judged like any other patch; the tier
-says how usual the slip is, and comes before all else when several pass (`choice`).
+says how usual the slip is: a rarer one is tried only if no more usual one passes.
 """
 
 import ast
@@ -19,11 +19,11 @@ from agents.repair.failing_tests.operators.place import Change, Place
 
 Operator = Callable[[Place], Iterator[Change]]
 OPERATORS: tuple[Operator, ...] = (
-    comparisons.comparison_signs, comparisons.conditions, numbers.whole_numbers, numbers.bounds, numbers.arithmetic,
-    numbers.grouping, numbers.rounding, names.keys, names.attributes, names.arguments,
-    names.siblings, names.sorting, exceptions.caught, exceptions.raised, exceptions.handler_order, values.defaults,
-    values.none_guards, values.closures, values.shadowed, values.resets, statements.returns,
-    statements.caches, statements.transplants,
+    comparisons.comparison_signs, comparisons.conditions, numbers.whole_numbers, numbers.bounds,
+    numbers.arithmetic, numbers.grouping, numbers.rounding, names.keys, names.attributes, names.arguments,
+    names.siblings, names.sorting, exceptions.caught, exceptions.raised, exceptions.handler_order,
+    values.defaults, values.none_guards, values.closures, values.shadowed, values.resets,
+    statements.returns, statements.caches, statements.transplants,
 )  # fmt: skip
 
 

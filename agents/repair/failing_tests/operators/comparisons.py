@@ -54,5 +54,7 @@ def conditions(place: Place) -> Iterator[Change]:
             node.test, ast.Compare | ast.UnaryOp
         ):
             text = place.source(node.test)
-            whole = text if isinstance(node.test, ast.Name | ast.Call | ast.Attribute) else f"({text})"
+            whole = (
+                text if isinstance(node.test, ast.Name | ast.Call | ast.Attribute) else f"({text})"
+            )
             yield place.replace(node.test, f"not {whole}", "with 'not'", 2)

@@ -8,7 +8,8 @@ from agents.repair.failing_tests.operators.place import Change, Place
 
 _FAMILIES = (
     ("KeyError", "IndexError", "LookupError"), ("ValueError", "TypeError"), ("OSError", "FileNotFoundError"),
-    ("AttributeError", "TypeError"), ("ZeroDivisionError", "ArithmeticError"), ("StopIteration", "IndexError"),
+    ("AttributeError", "TypeError"), ("ZeroDivisionError", "ArithmeticError"),
+    ("StopIteration", "IndexError"),
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from agents.repair.failing_tests.operators.place import Change, Place
 _SIBLINGS = (
     ("min", "max"), ("any", "all"), ("strip", "lstrip", "rstrip"), ("startswith", "endswith"),
     ("lower", "upper"), ("append", "extend"), ("floor", "ceil"), ("find", "rfind"), ("split", "rsplit"),
-    ("partition", "rpartition"), ("index", "rindex"), ("removeprefix", "removesuffix"), ("isalpha", "isalnum"),
+    ("partition", "rpartition"), ("index", "rindex"), ("removeprefix", "removesuffix"),
+    ("isalpha", "isalnum"),
     ("intersection", "union", "difference"), ("popleft", "pop"), ("appendleft", "append"),
     ("keys", "values", "items"), ("heappush", "heappushpop"), ("date", "time"), ("discard", "add"),
 )  # fmt: skip
@@ -34,14 +36,24 @@ def keys(place: Place) -> Iterator[Change]:
         key: ast.AST | None = None
         if isinstance(node, ast.Subscript):
             key = node.slice
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("get", "pop", "setdefault") and node.args:
-                key = node.args[0]
+        elif isinstance(node, ast.Call) and _asks_key(node):
+            key = node.args[0]
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             quote = place.source(key)[:1]
             for text in known:
-                if text != key.value and quote in "\"'" and text.isprintable() and quote not in text:
+                if (
+                    text != key.value
+                    and quote in "\"'"
+                    and text.isprintable()
+                    and quote not in text
+                ):
                     yield place.replace(key, f"{quote}{text}{quote}", f"the key {text!r}", 2)
+
+
+def _asks_key(node: ast.Call) -> bool:
+    """Whether it is a call of `get` and the like."""
+    named = isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop", "setdefault")
+    return named and bool(node.args)
 
 
 def _documented(place: Place, known: list[str]) -> list[str]:
@@ -58,18 +70,24 @@ def _elements(place: Place) -> Iterator[str]:
     for node in place.module.nodes:
         parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
         for one in parts:
-            if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value.isidentifier():
+            if (
+                isinstance(one, ast.Constant)
+                and isinstance(one.value, str)
+                and one.value.isidentifier()
+            ):
                 yield one.value
 
 
 def attributes(place: Place) -> Iterator[Change]:
     """Another attribute that the file reads of an object of the same name."""
     known: dict[str, set[str]] = {}
-    called = {
-        id(node.func) for node in place.module.nodes if isinstance(node, ast.Call)
-    }
+    called = {id(node.func) for node in place.module.nodes if isinstance(node, ast.Call)}
     for node in place.module.nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and id(node) not in called:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and id(node) not in called
+        ):
             known.setdefault(node.value.id, set()).add(node.attr)
     for node in place.nodes:
         if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
@@ -141,5 +159,5 @@ def sorting(place: Place) -> Iterator[Change]:
                     text = place.source(part)
                     text = text if not isinstance(part, ast.BinOp | ast.IfExp) else f"({text})"
                     yield place.replace(part, f"-{text}", f"the key -{text}"[:80], 1)
-            for one, other in zip(parts, parts[1:], strict=False):
+            for one, other in itertools.pairwise(parts):
                 yield place.swap(one, other, "two parts of the key swapped", 2)

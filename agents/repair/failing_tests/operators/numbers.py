@@ -94,7 +94,9 @@ def arithmetic(place: Place) -> Iterator[Change]:
                 yield Change((edit,), f"'=' for {old!r}", 2, node.lineno)
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             edit = place.between(node.targets[0], node.value, "=", "+=")
-            if edit is not None and isinstance(node.targets[0], ast.Name | ast.Attribute | ast.Subscript):
+            if edit is not None and isinstance(
+                node.targets[0], ast.Name | ast.Attribute | ast.Subscript
+            ):
                 yield Change((edit,), "'+=' for '='", 2, node.lineno)
 
 
@@ -109,7 +111,7 @@ def grouping(place: Place) -> Iterator[Change]:
         if not isinstance(node, ast.BinOp) or isinstance(place.module.parent.get(node), ast.BinOp):
             continue
         terms, signs = _flat(place, node)
-        if not 3 <= len(terms) <= 5 or len(set(signs)) < 2 and set(signs) <= {"+", "*"}:
+        if not 3 <= len(terms) <= 5 or (len(set(signs)) < 2 and set(signs) <= {"+", "*"}):
             continue
         plain = _joined(terms, signs)
         seen = {ast.dump(node)}

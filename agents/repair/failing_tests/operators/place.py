@@ -40,7 +40,7 @@ class Place:
 
     Attributes:
         module: the file.
-        text: its text, with `\\n` at the ends of lines.
+        text: its text, with line feeds alone at the ends of lines.
         node: the function or the assignment.
         raised: names of the exceptions that the failing tests saw.
         expected: names of those that they wanted to see.
@@ -121,7 +121,10 @@ class Place:
 
     def alone(self, statement: ast.stmt) -> bool:
         """Whether a statement has its lines for itself."""
-        first, last = self._lines[statement.lineno - 1], self._lines[(statement.end_lineno or 1) - 1]
+        first, last = (
+            self._lines[statement.lineno - 1],
+            self._lines[(statement.end_lineno or 1) - 1],
+        )
         before = first.encode()[: statement.col_offset].decode("utf-8", "replace")
         after = last.encode()[statement.end_col_offset or 0 :].decode("utf-8", "replace").strip()
         return not before.strip() and (not after or after.startswith("#"))

@@ -75,9 +75,9 @@ def _kept(owner: ast.ClassDef) -> set[str]:
         for inner in ast.walk(node):
             if isinstance(inner, ast.Assign):
                 for target in inner.targets:
-                    if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute):
-                        if target.value.attr in asked:
-                            found.add(target.value.attr)
+                    kept = target.value if isinstance(target, ast.Subscript) else None
+                    if isinstance(kept, ast.Attribute) and kept.attr in asked:
+                        found.add(kept.attr)
     return found
 
 
@@ -95,7 +95,9 @@ def transplants(place: Place) -> Iterator[Change]:
         for statement in method.body:
             text = place.source(statement)
             used = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name)}
-            effect = isinstance(statement, ast.Expr | ast.AugAssign | ast.Assign) and "self." in text
+            effect = (
+                isinstance(statement, ast.Expr | ast.AugAssign | ast.Assign) and "self." in text
+            )
             if not effect or "\n" in text or text in own or text in seen or not used <= names:
                 continue
             seen.add(text)

@@ -17,8 +17,12 @@ def defaults(place: Place) -> Iterator[Change]:
         return
     given = place.node.args
     positional = [*given.posonlyargs, *given.args]
-    pairs = list(zip(positional[len(positional) - len(given.defaults) :], given.defaults, strict=True))
-    pairs += [(one, two) for one, two in zip(given.kwonlyargs, given.kw_defaults, strict=True) if two]
+    pairs = list(
+        zip(positional[len(positional) - len(given.defaults) :], given.defaults, strict=True)
+    )
+    pairs += [
+        (one, two) for one, two in zip(given.kwonlyargs, given.kw_defaults, strict=True) if two
+    ]
     for parameter, default in pairs:
         text = place.source(default)
         annotation = "" if parameter.annotation is None else place.source(parameter.annotation)
@@ -54,7 +58,9 @@ def _flags(place: Place) -> Iterator[Change]:
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             parent = place.module.parent.get(node)
             if not isinstance(parent, ast.arguments):
-                yield place.replace(node, str(not node.value), f"{not node.value} for {node.value}", 2)
+                yield place.replace(
+                    node, str(not node.value), f"{not node.value} for {node.value}", 2
+                )
 
 
 def none_guards(place: Place) -> Iterator[Change]:
@@ -67,7 +73,9 @@ def none_guards(place: Place) -> Iterator[Change]:
         if re.search(r"\bNone\b|Optional", annotation):
             for result in _results(place):
                 lines = f"if {parameter.arg} is None:\n    return{result}"
-                change = place.insert_before(first, lines, f"returns{result} without {parameter.arg}", 1)
+                change = place.insert_before(
+                    first, lines, f"returns{result} without {parameter.arg}", 1
+                )
                 if change is not None:
                     yield change
     assigned = {
@@ -90,14 +98,16 @@ def none_guards(place: Place) -> Iterator[Change]:
 
 
 def _reads_of(node: ast.AST, name: str) -> bool:
-    """Whether an attribute or element of a name is read, or it is compared."""
+    """Whether an attribute or element of a name is read, or it is compared with anything but None."""
+
+    def is_name(one: ast.AST) -> bool:
+        return isinstance(one, ast.Name) and one.id == name
+
     for one in ast.walk(node):
-        if isinstance(one, ast.Attribute | ast.Subscript) and isinstance(one.value, ast.Name):
-            if one.value.id == name:
-                return True
-        if isinstance(one, ast.Compare) and not any(isinstance(op, ast.Is | ast.IsNot) for op in one.ops):
-            if any(isinstance(part, ast.Name) and part.id == name for part in [one.left, *one.comparators]):
-                return True
+        if isinstance(one, ast.Attribute | ast.Subscript) and is_name(one.value):
+            return True
+        if isinstance(one, ast.Compare) and any(map(is_name, [one.left, *one.comparators])):
+            return not any(isinstance(sign, ast.Is | ast.IsNot) for sign in one.ops)
     return False
 
 
@@ -107,7 +117,14 @@ def _results(place: Place) -> list[str]:
     text = "" if returns is None else place.source(returns)
     if not text or re.search(r"\bNone\b|Optional", text):
         return [" None"] if text not in ("", "None") else [""]
-    kinds = {"list": " []", "dict": " {}", "str": ' ""', "int": " 0", "float": " 0.0", "bool": " False"}
+    kinds = {
+        "list": " []",
+        "dict": " {}",
+        "str": ' ""',
+        "int": " 0",
+        "float": " 0.0",
+        "bool": " False",
+    }
     return [kinds[name] for name in kinds if text.startswith(name)]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.api.finding import Severity
+from agents.api.finding import Finding, Severity
 from agents.detectors.audit import EDGE_CASES
 from agents.detectors.detector import Detector, DetectorContext, Rule
 from agents.outputs.patch import Patch
@@ -227,3 +227,121 @@ async def test_the_corpus_patches_that_repair_nothing_are_rejected(tmp_path, qui
         decision = await gate.decide(finding, patch, reproducing_tests(finding, workspace))
         assert not decision.accepted
         assert copy.diff() == ""
+
+
+# A change that a failing test of the project demands.
+
+DEMAND = """from stats import double, mean
+
+def test_double():
+    assert double([1, 3]) == [2, 6]
+
+def test_empty():
+    assert mean([]) == 0.0
+"""
+NAME = "tests.test_stats::test_empty"
+
+
+@pytest.fixture
+def demanding(project, detector, quick):
+    file = project / "tests" / "test_stats.py"
+    head = file.read_text().partition("from stats")[0]
+    file.write_text(head + DEMAND)
+    with WorkCopy(project) as copy:
+        baseline = TestResults(BASELINE.passed, frozenset([NAME]))
+        gate = Gate(copy, baseline, [])
+        texts = {one.path: one.text for one in copy.workspace()}
+        yield gate, copy, texts
+
+
+def at_mean(**more):
+    return Finding(
+        file="stats.py",
+        line=4,
+        end_line=5,
+        rule="failing-test",
+        severity=Severity.HIGH,
+        message="",
+        **more,
+    )
+
+
+async def decide(demanding, *changes, tests=(NAME,)):
+    gate, _, texts = demanding
+    diff = "".join(make_diff(path, texts.get(path), new) for path, new in changes)
+    return await gate.decide_failing(at_mean(), Patch(diff=diff), frozenset(tests))
+
+
+def mean_with(demanding, body):
+    return demanding[2]["stats.py"].replace("    return sum(values) / len(values)\n", body)
+
+
+async def test_a_failing_test_that_passes_proves_a_change(demanding):
+    gate, copy, _ = demanding
+    decision = await decide(
+        demanding,
+        ("stats.py", mean_with(demanding, "    return sum(values) / max(1, len(values))\n")),
+    )
+    assert decision.accepted, decision.reason
+    assert decision.reason == "1 failing test passes now, and all that passed still do."
+    assert (decision.proof, decision.test.kind) == ("tests", "behaviour")
+    assert gate.baseline.failed == frozenset()
+    assert "max(1" in copy.diff()
+
+
+REFUSED = {
+    "it still fails": ("    return sum(values) / len(values) + 0\n", "test_empty still fails"),
+    "a name from outside": ("    import os\n    return sum(values) * (os.getpid() * 0.0)\n", "a repair may not use"),
+    "a broad handler": (
+        "    try:\n        return sum(values) / len(values)\n    except Exception:\n        return 0.0\n",
+        "catches every exception",
+    ),
+    "an unused parameter": ("    return 0.0\n", "no longer uses"),
+    "a silencer": ("    return sum(values) / max(1, len(values))  # noqa\n", "silences"),
+    "no Python": ("    return sum(values) /\n", "does not parse"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_a_failing_test_does_not_excuse(demanding, case):
+    body, reason = REFUSED[case]
+    decision = await decide(demanding, ("stats.py", mean_with(demanding, body)))
+    assert not decision.accepted
+    assert reason in decision.reason
+    assert demanding[1].diff() == ""
+
+
+async def test_a_failing_test_excuses_no_change_of_tests_or_other_functions(demanding):
+    right = mean_with(demanding, "    return sum(values) / max(1, len(values))\n")
+    texts = demanding[2]
+    for changes, reason in (
+        (
+            [("tests/test_stats.py", texts["tests/test_stats.py"].replace("== 0.0", "is not 1"))],
+            "test",
+        ),
+        ([("stats.py", right.replace("2 * value", "value * 2"))], "other code"),
+        ([("stats.py", right), ("more.py", "x = 1\n")], "more.py"),
+        ([("conftest.py", "import sys\n")], "conftest.py"),
+    ):
+        decision = await decide(demanding, *changes)
+        assert not decision.accepted
+        assert reason in decision.reason
+
+
+async def test_a_test_that_passed_may_not_fail(demanding):
+    gate, _, _ = demanding
+    gate.baseline = TestResults(
+        frozenset([*BASELINE.passed, "tests.test_stats::gone"]), frozenset([NAME])
+    )
+    decision = await decide(
+        demanding,
+        ("stats.py", mean_with(demanding, "    return sum(values) / max(1, len(values))\n")),
+    )
+    assert "no longer run" in decision.reason
+
+
+async def test_an_empty_patch_repairs_no_failing_test(demanding):
+    decision = await demanding[0].decide_failing(
+        at_mean(), Patch(cannot_do="None."), frozenset([NAME])
+    )
+    assert (decision.accepted, decision.reason) == (False, "None.")

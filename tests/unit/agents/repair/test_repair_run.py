@@ -370,3 +370,86 @@ def test_copies_of_killed_processes_are_removed(writer, tmp_path, monkeypatch):
     with WorkCopy(writer):
         assert not stale.exists()
         assert kept.exists()
+
+
+# A project whose tests fail.
+
+SHOP = '''"""Prices."""
+
+
+def due(pieces: int, cents: int) -> int:
+    """A tenth less for ten pieces and more."""
+    whole = pieces * cents
+    if pieces > 10:
+        return whole - whole // 10
+    return whole
+'''
+SHOP_TEST = """from shop import due
+
+def test_nine():
+    assert due(9, 100) == 900
+
+def test_ten():
+    assert due(10, 100) == 900
+"""
+
+
+@pytest.fixture
+def shop(tmp_path):
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "shop.py").write_text(SHOP)
+    (root / "test_shop.py").write_text(SHOP_TEST)
+    (root / "pyproject.toml").write_text("")
+    return root
+
+
+async def test_a_failing_test_is_a_finding_that_is_repaired_before_all_others(parts, shop):
+    events = []
+    result = await Cluster(**parts, mode="auto").repair(
+        shop, options=options(mode="auto"), on_start=lambda run: run.log.follow(events.append)
+    )
+    assert (result.state, result.passed, result.still_failing) == (RunState.OK, True, 0)
+    (decision,) = result.failing_tests
+    assert decision.accepted
+    assert result.accepted == [decision]
+    assert "+    if pieces >= 10:" in result.diff
+    nodes = [one.node for one in events if one.data.get("state") == "running"]
+    assert nodes == ["", "audit", "tests", "failing tests"]
+    fields = result.fields()
+    assert [one["finding"]["rule"] for one in fields["failing_tests"]] == ["failing-test"]
+    assert fields["output"]["decisions"][0].startswith("accepted failing-test shop.py:4:")
+    assert json.dumps(fields)
+
+
+async def test_a_test_that_nothing_mends_is_told_and_the_repair_is_not_passed(parts, shop):
+    (shop / "test_shop.py").write_text(
+        SHOP_TEST + "\ndef test_all():\n    assert due(1, 1) == 77\n"
+    )
+    result = await Cluster(**parts, mode="auto").repair(shop, options=options(mode="auto"))
+    assert (result.state, result.passed, result.still_failing) == (RunState.OK, False, 1)
+    assert "+    if pieces >= 10:" in result.diff
+    assert "1 of its tests still fail; they judge no other repair." in result.notes
+    assert "1 tests still fail" in result.summary()
+    assert "reaches the bar" in result.summary()
+
+
+async def test_denied_tests_say_nothing_about_failing_ones(parts, shop):
+    result = await Cluster(**parts, approvals=Person().approvals).repair(shop, options=options())
+    assert (result.failing_tests, result.diff) == ((), "")
+    assert "only tests can prove a repair" in result.notes[0]
+
+
+def test_the_command_prints_a_line_for_each_thing_about_a_failing_test(shop):
+    done = invoke(shop, "--no-model", "--approve", "auto")
+    assert done.exit_code == 0, done.output
+    lines = done.stderr.splitlines()
+    for start in (
+        "failing test_shop.py::test_ten: test_ten fails: ",
+        "suspects of test_shop.py::test_ten: due (",
+        "2 usual slips tried, passed: '>=' for '>' in due; dropped: 1 by the failing test",
+        "which repair: '>=' for '>' in due",
+        "accepted failing-test shop.py:4: 1 failing test passes now, and all that passed still do.",
+    ):
+        assert any(one.startswith(start) for one in lines), (start, lines)
+    assert "+    if pieces >= 10:" in done.stdout

@@ -13,13 +13,19 @@ def candidate(what, did, *, tier=None, votes=0, lines=1):
 
 def test_samples_that_do_the_same_add_up():
     found = clusters(
-        [candidate("one", "a", votes=1), candidate("two", "b", votes=1), candidate("three", "a", votes=2)]
+        [
+            candidate("one", "a", votes=1),
+            candidate("two", "b", votes=1),
+            candidate("three", "a", votes=2),
+        ]
     )
     assert [one.weight for one in found] == [3.0, 1.0]
 
 
 def test_the_smallest_change_stands_for_its_group():
-    (found,) = clusters([candidate("large", "a", votes=5, lines=3), candidate("small", "a", tier=2)])
+    (found,) = clusters(
+        [candidate("large", "a", votes=5, lines=3), candidate("small", "a", tier=2)]
+    )
     assert found.best.what == "small"
     assert found.weight == 6.0
 

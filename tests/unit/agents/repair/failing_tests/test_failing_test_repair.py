@@ -50,7 +50,11 @@ async def test_a_usual_slip_is_repaired_without_a_model(shop):
     assert decision.reason == "1 failing test passes now, and all that passed still do."
     assert "+    if pieces >= BULK:" in case.diff
     (found,) = case.told(RunEventType.FINDING)
-    assert (found["test"], found["file"], found["line"]) == ("test_shop.py::test_ten", "test_shop.py", 9)
+    assert (found["test"], found["file"], found["line"]) == (
+        "test_shop.py::test_ten",
+        "test_shop.py",
+        9,
+    )
     (suspects,) = case.told(RunEventType.SUSPECTS)
     assert suspects["suspects"][0]["name"] == "due"
     (tried,) = case.told(RunEventType.SLIPS_TRIED)
@@ -115,7 +119,11 @@ async def test_a_model_s_candidates_are_checked_and_the_majority_is_kept(unusual
     assert "def test_three" not in asked["prompt"]
     assert "E       assert 1000 == 900" in asked["prompt"]
     assert asked["prompt"].endswith("Begin with `def due(`.")
-    dropped = {one["candidate"]: one["check"] for one in case.told(RunEventType.CANDIDATE_CHECKED) if not one["passed"]}
+    dropped = {
+        one["candidate"]: one["check"]
+        for one in case.told(RunEventType.CANDIDATE_CHECKED)
+        if not one["passed"]
+    }
     assert dropped == {3: "all tests", 4: "fits", 5: "fits"}
     clusters = case.told(RunEventType.DECISION)[-1]["clusters"]
     assert [one["weight"] for one in clusters] == [2.0, 1.0]
@@ -150,7 +158,9 @@ async def test_a_candidate_that_changes_other_code_is_dropped_by_the_rules(unusu
     (decision,) = await case.run()
     assert not decision.accepted
     assert case.told(RunEventType.PATCH_PROPOSED) == []
-    checks = {one["check"] for one in case.told(RunEventType.CANDIDATE_CHECKED) if not one["passed"]}
+    checks = {
+        one["check"] for one in case.told(RunEventType.CANDIDATE_CHECKED) if not one["passed"]
+    }
     assert checks <= {"fits", "parses", "code"}
 
 
@@ -218,7 +228,9 @@ def test_a_method_is_put_back_at_its_place(code):
 
 def test_imports_beside_the_function_are_added_once():
     suspect = Suspect("a.py", "Till.left", 8, 10, 1.0)
-    code = "import os\nfrom math import floor\n\n@property\ndef left(self):\n    return floor(1.5)\n"
+    code = (
+        "import os\nfrom math import floor\n\n@property\ndef left(self):\n    return floor(1.5)\n"
+    )
     text = spliced_text(METHOD, suspect, code)
     assert text.startswith("from math import floor\nimport os\n")
     assert text.count("import os") == 1

@@ -23,7 +23,9 @@ def place_of(text, name="f", **more):
 
 
 def body(text):
-    return "def f(a, b, items):\n" + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ") + "\n"
+    return (
+        "def f(a, b, items):\n" + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ") + "\n"
+    )
 
 
 SLIPS = {
@@ -172,7 +174,9 @@ def test_a_failed_assertion_is_never_caught():
 
 
 def test_an_assignment_is_changed_too():
-    assert "SIZE = 11\n" in [one.applied("SIZE = 10\n") for one in small_changes(place_of("SIZE = 10\n"))]
+    assert "SIZE = 11\n" in [
+        one.applied("SIZE = 10\n") for one in small_changes(place_of("SIZE = 10\n"))
+    ]
 
 
 def test_texts_with_letters_of_several_bytes_are_changed_in_the_right_place():

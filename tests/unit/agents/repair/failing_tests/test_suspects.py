@@ -33,7 +33,10 @@ def spectrum(failing, passing=(), text=""):
 
 
 def names(*given, **more):
-    return [(one.name, round(one.score, 2)) for one in suspects_of("t::bad", spectrum(*given, **more), FILES)]
+    return [
+        (one.name, round(one.score, 2))
+        for one in suspects_of("t::bad", spectrum(*given, **more), FILES)
+    ]
 
 
 def test_what_passing_tests_run_is_less_suspicious():

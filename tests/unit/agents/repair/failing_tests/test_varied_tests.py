@@ -8,7 +8,7 @@ from agents.repair.failing_tests.trials import TrialResult
 from agents.repair.failing_tests.varied_tests import MAX_VARIED, signature, varied_tests
 from agents.workspace.workspace import Workspace
 
-TEXT = '''import pytest
+TEXT = """import pytest
 from shop import Shop
 
 START = "day 7"
@@ -28,7 +28,7 @@ def test_sell(shop, size):
 class TestOpen:
     def test_hours(self):
         assert Shop(1).hours == [9, 18]
-'''
+"""
 
 
 def varied(*tests, text=TEXT):
@@ -89,7 +89,9 @@ def test_a_file_that_does_not_parse_has_none():
     ],
 )
 def test_what_a_failure_says_is_compared_without_places_and_addresses(one, other, same):
-    first, second = (signature(TrialResult({"t": "failed"}, {"t": text}), ["t"]) for text in (one, other))
+    first, second = (
+        signature(TrialResult({"t": "failed"}, {"t": text}), ["t"]) for text in (one, other)
+    )
     assert (first == second) is same
 
 
