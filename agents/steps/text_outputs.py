@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _REWRITTEN = (Summary, Answer)
 """Outputs whose text a procedure takes from the sources, and a capable model writes anew."""
+SUMMARY_RATIO = 0.4
+"""Words of a summary by those of its source, if the task does not say."""
 _FINDINGS_TOKENS = 400
 _REPORT = (
     "Report defects that are not listed yet, at most {}: the file, the line, how severe it is, and what is "
@@ -122,7 +124,7 @@ class TextOutputs:
 
     async def _text(self, output: Output, member: str) -> Output:
         is_page = isinstance(output, Artifact)
-        request = f"{self.run.card}\n{_PAGE if is_page else PLAIN}"
+        request = f"{self.run.card}\n{_PAGE if is_page else PLAIN}{self._length(output)}"
         prompt = (*self.shared.token_ids, *self.layout.tail(self.shared, request))
         writer = self._writer()
         drafts = await writer.drafts([prompt], shared_tokens=len(prompt))
@@ -149,6 +151,14 @@ class TextOutputs:
             self.run.note("The text is the model's; the agent's checks found nothing in it.")
         written = _with_text(output, member, best.text)
         return _measured(_with_findings(written, found), self.source)
+
+    def _length(self, output: Output) -> str:
+        """How long a summary should be, for the model: it rarely shortens by itself."""
+        if not isinstance(output, Summary):
+            return ""
+        ratio = self.task.inputs.get("ratio", SUMMARY_RATIO)
+        share = float(ratio) if isinstance(ratio, int | float) else SUMMARY_RATIO
+        return f" Use at most {max(25, round(share * len(self.source.split())))} words."
 
     async def _best(
         self, drafts: Sequence[Draft], output: Output, member: str

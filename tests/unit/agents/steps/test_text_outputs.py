@@ -70,6 +70,15 @@ async def test_a_summary_is_written_anew_by_a_model_that_was_measured_to():
     assert run.notes == ["The text is the model's; the agent's checks found nothing in it."]
 
 
+@pytest.mark.parametrize(
+    ("inputs", "words"), [({}, 40), ({"ratio": 0.7}, 70), ({"ratio": 0.1}, 25)]
+)
+async def test_a_summary_is_told_how_long_it_may_be(inputs, words):
+    task = AgentTask("Summarize it.", document="word " * 100, inputs=inputs)
+    _, _, client = await written(Summary(text="x"), GOOD, task=task, check=lambda *_: [])
+    assert f"Use at most {words} words." in client.prompt_text(0)
+
+
 async def test_without_a_measurement_the_procedures_summary_stands():
     before = Summary(text="The mill was built.")
     after, _, client = await written(before, given=profile())
