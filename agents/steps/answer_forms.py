@@ -25,6 +25,9 @@ _DECIDED = frozenset(["score", "score_of", "passed", "not_judged", "reasons", "c
 """Members of a verdict, which checks decide."""
 _PARSED = frozenset(["frames", "language", "error", "message", "diff"])
 """Members of a diagnosis: what the parser of traces read, and the diff, which is made by program."""
+_BESIDE = frozenset(["cannot_do", "risks", "fallback", "confidence"])
+"""Members that make no answer by themselves. Small models fill each member of an answer: a reason why they
+cannot do what they then do is none."""
 MAX_PLAN_STEPS = 12
 _MAX_FILES = 200
 
@@ -52,7 +55,7 @@ def answer_schema(form: type[BaseModel], workspace: Workspace) -> dict[str, Any]
         step["id"] = {"enum": ids}
         step["agent"] = {"enum": sorted(packaged_agents())}
         step["needs"] = {"type": "array", "items": {"enum": ids}, "maxItems": 4}
-        members["steps"] = {**members["steps"], "maxItems": MAX_PLAN_STEPS, "minItems": 1}
+        members["steps"] = {**members["steps"], "maxItems": MAX_PLAN_STEPS}
     if issubclass(form, Diagnosis) and len(workspace):
         members["file"] = {"enum": ["", *(file.path for file in workspace)][:_MAX_FILES]}
     return {**schema, "properties": members}
@@ -79,8 +82,8 @@ def answered(output: Output, answer: Mapping[str, Any]) -> Output:
         if name not in kept and (value or not getattr(output, name))
     }
     written = form.model_validate({**output.model_dump(), **given}).model_copy(update=kept)
-    if given and not answer.get("cannot_do"):
-        written = written.model_copy(update={"cannot_do": ""} if "cannot_do" not in kept else {})
+    if "cannot_do" not in kept and any(answer.get(name) for name in given.keys() - _BESIDE):
+        written = written.model_copy(update={"cannot_do": ""})
     return _completed(written)
 
 

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 _REWRITTEN = (Summary, Answer)
 """Outputs whose text a procedure takes from the sources, and a capable model writes anew."""
+SUMMARY_RATIO = 0.4
+"""Words of a summary by those of its source, if the task does not say."""
+LONGEST_SUMMARY = 0.8
+"""Characters of a summary by those of its source, from which on it is none."""
 _FINDINGS_TOKENS = 400
 _REPORT = (
     "Report defects that are not listed yet, at most {}: the file, the line, how severe it is, and what is "
@@ -122,7 +126,7 @@ class TextOutputs:
 
     async def _text(self, output: Output, member: str) -> Output:
         is_page = isinstance(output, Artifact)
-        request = f"{self.run.card}\n{_PAGE if is_page else PLAIN}"
+        request = f"{self.run.card}\n{_PAGE if is_page else PLAIN}{self._length(output)}"
         prompt = (*self.shared.token_ids, *self.layout.tail(self.shared, request))
         writer = self._writer()
         drafts = await writer.drafts([prompt], shared_tokens=len(prompt))
@@ -135,7 +139,8 @@ class TextOutputs:
             if more is not None and (best is None or len(others) < len(found)):
                 best, found = more, others
         if best is None:
-            self.run.note("The model's text was no prose and was dropped.")
+            what = "no summary" if isinstance(output, Summary) else "no prose"
+            self.run.note(f"The model's text was {what} and was dropped.")
             return output
         if found and not output.cannot_do:
             self.run.note(f"The model's text was dropped: {found[0].message}")
@@ -150,6 +155,14 @@ class TextOutputs:
         written = _with_text(output, member, best.text)
         return _measured(_with_findings(written, found), self.source)
 
+    def _length(self, output: Output) -> str:
+        """How long a summary should be, for the model: it rarely shortens by itself."""
+        if not isinstance(output, Summary):
+            return ""
+        ratio = self.task.inputs.get("ratio", SUMMARY_RATIO)
+        share = float(ratio) if isinstance(ratio, int | float) else SUMMARY_RATIO
+        return f" Use at most {max(25, round(share * len(self.source.split())))} words."
+
     async def _best(
         self, drafts: Sequence[Draft], output: Output, member: str
     ) -> tuple[Draft | None, list[Finding]]:
@@ -160,6 +173,8 @@ class TextOutputs:
             is_page = isinstance(output, Artifact)
             if not draft.text or not (is_page or is_prose(draft.text)):
                 continue
+            if isinstance(output, Summary) and len(draft.text) > LONGEST_SUMMARY * len(self.source):
+                continue  # a copy is no summary
             checked: Any = draft.text
             if is_page:
                 checked = {"name": _page_name(output), "content": draft.text}

@@ -38,7 +38,7 @@ def plan(agent="coder", step="s1", needs=()):
         (plan("no_such_agent"), False),
         (plan(step="first"), False),
         (plan(needs=["s99"]), False),
-        ({**plan(), "steps": []}, False),
+        ({**plan(), "steps": [], "cannot_do": "It names no task."}, True),
     ],
 )
 def test_plans_name_agents_that_exist(value, is_allowed):
@@ -110,8 +110,10 @@ def test_what_parsers_read_stays_and_empty_answers_replace_nothing():
     assert (after.cause, after.confidence) == ("the key x", 0.9)
 
 
-def test_a_reason_why_not_is_kept():
-    after = answered(
-        Text(cannot_do="No model."), {"changes": [], "cannot_do": "There are no facts."}
-    )
-    assert after.cannot_do == "There are no facts."
+def test_a_reason_why_not_is_kept_unless_there_is_an_answer_beside_it():
+    answer = {"changes": [], "cannot_do": "There are no facts."}
+    assert answered(Text(cannot_do="No model."), answer).cannot_do == "There are no facts."
+    refused = {"steps": [], "risks": ["all"], "fallback": "ask", "cannot_do": "No task."}
+    assert answered(Plan(cannot_do="No model."), refused).cannot_do == "No task."
+    hedged = plan() | {"cannot_do": "it may fail"}
+    assert answered(Plan(cannot_do="No model."), hedged).cannot_do == ""

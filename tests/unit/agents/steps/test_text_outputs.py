@@ -25,7 +25,7 @@ from tests.fakes.scripted_client import ScriptedClient
 from tests.fakes.step_run import FakeStepRun
 from tests.fakes.step_tools import step_tools
 
-SOURCE = "The mill was built in 1784 and burned down in 1911. Rosa Keller built it again."
+SOURCE = "The mill was built in 1784 and burned down in 1911. Rosa Keller built it again. It stands by the river."
 TASK = AgentTask("Summarize it.", document=SOURCE)
 GOOD = "The mill of 1784 burned down in 1911 and was rebuilt by Rosa Keller."
 BAD = "The mill of 1784 burned down in 1999 and was rebuilt by Rosa Keller."
@@ -68,6 +68,22 @@ async def test_a_summary_is_written_anew_by_a_model_that_was_measured_to():
     assert after.ratio == round(len(GOOD) / len(SOURCE), 4)
     assert after.lines == []
     assert run.notes == ["The text is the model's; the agent's checks found nothing in it."]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"), [({}, 40), ({"ratio": 0.7}, 70), ({"ratio": 0.1}, 25)]
+)
+async def test_a_summary_is_told_how_long_it_may_be(inputs, words):
+    task = AgentTask("Summarize it.", document="a long word, " * 33 + "x", inputs=inputs)
+    _, _, client = await written(Summary(text="x"), GOOD, task=task, check=lambda *_: [])
+    assert f"Use at most {words} words." in client.prompt_text(0)
+
+
+async def test_a_copy_is_no_summary():
+    before = Summary(text="The mill was built.")
+    after, run, _ = await written(before, *[SOURCE] * 4)
+    assert after is before
+    assert run.notes == ["The model's text was no summary and was dropped."]
 
 
 async def test_without_a_measurement_the_procedures_summary_stands():
