@@ -208,7 +208,7 @@ def _environment_below(root: Path, names: Iterable[str]) -> str:
 
 def _pytest(root: Path, found: PythonEnvironment) -> TestCommand:
     options = kept_options(root)
-    words = (_program(root, found.python), *_PYTEST)
+    words: tuple[str, ...] = (_program(root, found.python), *_PYTEST)
     if options is not None:
         words += ("-o", f"addopts={options}")
     return _command(root, found, "pytest", words)

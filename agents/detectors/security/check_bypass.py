@@ -40,7 +40,7 @@ _EXPIRY = re.compile(r"(?i)(^|_)(expir\w*|exp|valid_until|not_after|expires_at)$
 _NOW = re.compile(r"(?i)(^|[._])(now|utcnow|time|today|timestamp|current_time)(\(.*\))?$")
 _HOOK = re.compile(r"before_(app_)?request|middleware|before_serving|on_request")
 _RIGHT = re.compile(
-    r"^(is_)?(admin|administrator|superuser|staff|root|authenticated|authori[sz]ed|logged_in)$"
+    r"^(is_)?(admin|administrator|superuser|staff|authenticated|authori[sz]ed|logged_in)$|^is_root$"
     r"|^has_(perm|permission|access|role|right)s?$|^is_(allowed|permitted|owner)$"
 )
 _RIGHTS_TABLE = re.compile(
@@ -288,8 +288,8 @@ def _flag_of(node: ast.expr) -> str:
         key = node.slice
     elif isinstance(node, ast.Call) and re.search(r"(getenv|\.get)$", ast.unparse(node.func)):
         key = argument(node, 0)
-    name = constant(key) if key is not None else None
-    return name if isinstance(name, str) and _DEBUG.search(name) else ""
+    written = constant(key) if key is not None else None
+    return written if isinstance(written, str) and _DEBUG.search(written) else ""
 
 
 def _paths(module: PythonModule, function: FunctionNode) -> Iterator[Finding]:

@@ -35,10 +35,11 @@ def _tested_methods(module: PythonModule) -> Iterator[Finding]:
         only_self = len(arguments.posonlyargs + arguments.args) == 1 and not arguments.kwonlyargs
         asks = only_self and not _PROPERTY.search(decorators)
         (methods if asks else others).add(function.name)
-    for node in module.of(ast.Assign, ast.AnnAssign):
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            name = target.attr if isinstance(target, ast.Attribute) else ""
-            others.add(target.id if isinstance(target, ast.Name) else name)
+    targets = [one for node in module.of(ast.Assign) for one in node.targets]
+    targets += [node.target for node in module.of(ast.AnnAssign)]
+    for target in targets:
+        name = target.attr if isinstance(target, ast.Attribute) else ""
+        others.add(target.id if isinstance(target, ast.Name) else name)
     methods -= others
     for attribute in module.of(ast.Attribute) if methods else ():
         if attribute.attr in methods and _is_tested(module, attribute):
