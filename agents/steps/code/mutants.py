@@ -19,8 +19,8 @@ _SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 }  # fmt: skip
 _TWINS = {
     "min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor",
-    "upper": "lower", "lower": "upper", "startswith": "endswith", "endswith": "startswith", "append": "extend",
-    "extend": "append", "find": "rfind", "rfind": "find",
+    "upper": "lower", "lower": "upper", "startswith": "endswith", "endswith": "startswith",
+    "append": "extend", "extend": "append", "find": "rfind", "rfind": "find",
 }  # fmt: skip
 Change = Callable[[], None]
 

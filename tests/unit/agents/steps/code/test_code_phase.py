@@ -217,8 +217,8 @@ async def test_a_test_is_kept_if_it_notices_faults(project):
     details = [one["detail"] for one in runner.of(RunEventType.CANDIDATE_CHECKED)]
     assert "test_tax fails on the code as it is." in details
     assert "test_tax asserts nothing." in details
-    assert "It notices 1 of 4 faults that were put into with_tax." in details
-    assert "It passes, and notices 4 of 4 faults" in test.reason
+    assert "It notices 1 of 6 faults that were put into with_tax." in details
+    assert "It passes, and notices 6 of 6 faults" in test.reason
     assert not (project / "tests" / "test_with_tax.py").exists()
 
 
