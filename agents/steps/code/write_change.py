@@ -11,7 +11,7 @@ from agents.model.session import ModelSession
 from agents.outputs.patch import Patch
 from agents.procedures.execution.plan_task import files_of
 from agents.steps.code.change import Changes
-from agents.steps.code.change_checks import ChangeExamples, Fits, KnownNames
+from agents.steps.code.change_checks import ChangeExamples, DeclaredTypes, Fits, KnownNames
 from agents.steps.code.shown_files import (
     ShownFile,
     chosen_files,
@@ -133,6 +133,7 @@ async def write_change(
         KnownNames(changes.of),
         *more(changes),
         ChangeExamples(changes.of, task.text, root),
+        DeclaredTypes(changes.of),
     ]
     if task.tests is not None:
         checks.append(TestsPass(task.tests, changes.of, task.wanted))

@@ -53,7 +53,9 @@ def test_the_files_of_a_task(task, paths):
 
 
 def test_words_are_no_definitions():
-    file = Workspace.of_texts({"a.py": "def get():\n    return 1\n\ndef parse():\n    return 2\n"}).files[0]
+    file = Workspace.of_texts(
+        {"a.py": "def get():\n    return 1\n\ndef parse():\n    return 2\n"}
+    ).files[0]
     assert named_definitions("parse must get one value", file) == ["parse"]
     assert named_definitions("`get` is wrong", file) == ["get"]
     assert named_definitions("get() is wrong", file) == ["get"]
