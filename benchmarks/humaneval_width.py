@@ -119,6 +119,7 @@ async def measure(session: ModelSession, problem: Problem, width: int) -> dict[s
         width=width,
         agreement=task.agreement(setting),
         max_tokens=MAX_TOKENS,
+        completed=task.completed,
     )
     width_s = time.monotonic() - began
     right = [await solves(problem, one.code) for one in chosen.candidates]

@@ -11,6 +11,7 @@ from agents.width.checks.examples import Examples
 from agents.width.checks.parses import Parses
 from agents.width.examples import Example, examples_in
 from agents.width.inputs import generated_calls
+from agents.width.missing_imports import bound_names, with_imports
 from agents.width.probe_run import Setting
 from agents.width.prompt import CodePrompt
 from agents.width.signature import Function, Signature, definition_in, parameters_of
@@ -67,6 +68,10 @@ class FunctionTask:
             Defines(Signature.of(self.node)),
             Examples(setting, self.examples),
         )
+
+    def completed(self, code: str) -> str:
+        """A candidate's code with the imports that it forgot."""
+        return with_imports(code, bound_names(ast.parse(self.source)))
 
     def agreement(self, setting: Setting) -> Agreement:
         """Compares candidates on generated inputs."""

@@ -1,7 +1,7 @@
 """`CodePrompt`: a conversation whose next answer is code in a fence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.model.session import ModelSession
 from engine.api.chat import ChatMessage
@@ -39,13 +39,11 @@ class CodePrompt:
         """The beginning of the code that the opening has."""
         return self.opening.partition("\n")[2]
 
-    def followed_by(self, answer: str, feedback: str) -> "CodePrompt":
-        """The conversation after an answer and what is said to it."""
-        more: tuple[ChatMessage, ...] = (
-            {"role": "assistant", "content": self.opening + answer},
-            {"role": "user", "content": feedback},
-        )
-        return CodePrompt(self.messages + more, self.opening, self.goal)
+    def again(self, failure: str) -> "CodePrompt":
+        """The question anew, with what a first answer failed. Its code is left out: small models copy it."""
+        *before, last = self.messages
+        said = f"{last['content']}\n\nA first attempt was wrong: {failure} Write it another way."
+        return replace(self, messages=(*before, {"role": "user", "content": said}))
 
     def token_ids(self, session: ModelSession) -> tuple[int, ...]:
         """The prompt's ids, the opening of the answer included.

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import functools
 import json
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.api.finding import Severity
+from agents.detectors.audit.types import TYPES
+from agents.detectors.detector import DetectorContext
 from agents.edits import FileEdit
 from agents.steps.code.change import Change
 from agents.steps.code.shown_files import is_test_path
@@ -18,6 +22,8 @@ from agents.width.checks.examples import Examples
 from agents.width.examples import Example, examples_in
 from agents.width.probe_run import Setting
 from agents.width.signature import Definition, definition_in, parameters_of
+from agents.workspace.source_file import SourceFile
+from agents.workspace.workspace import Workspace
 
 _RUFF_S = 20.0
 _RULES = "F821,F822,F823"
@@ -116,6 +122,52 @@ def _complaints(data: bytes) -> list[str]:
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return []
     return [str(one["message"]) for one in found if one.get("code") is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTypes:
+    """Where types are declared, the changed files have no more type errors than before.
+
+    mypy finds them where it is installed, which costs a second or two; else simple rules do. Files without
+    annotations cost nothing.
+
+    Attributes:
+        change_of: what code changes.
+    """
+
+    change_of: ChangeOf
+    name: str = "types"
+    decides: bool = False
+
+    async def judge(self, code: str) -> Outcome:
+        """See `agents.width.check.Check`."""
+        for edit in self.change_of(code).edits:
+            if not edit.path.endswith(".py") or not _is_annotated(edit.after):
+                continue
+            before = await asyncio.to_thread(_type_errors, edit.path, edit.before or b"")
+            after = await asyncio.to_thread(_type_errors, edit.path, edit.after)
+            new = list((after - before).elements())
+            if new:
+                return Outcome(self.name, False, f"In {edit.path}: {new[0]}")
+        return Outcome(self.name, True, "The declared types hold.", 1.0)
+
+
+def _is_annotated(data: bytes) -> bool:
+    tree = _tree(data)
+    return tree is not None and any(
+        isinstance(node, ast.AnnAssign)
+        or (isinstance(node, ast.arg) and node.annotation is not None)
+        or (isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None)
+        for node in ast.walk(tree)
+    )
+
+
+@functools.lru_cache(32)
+def _type_errors(path: str, data: bytes) -> Counter[str]:
+    """What the detector of types says of a file by itself, from medium severity on, without places."""
+    alone = Workspace(Path("/nonexistent"), [SourceFile(path, data)])
+    found = TYPES.detect(alone, DetectorContext())
+    return Counter(one.message for one in found if one.severity.at_least(Severity.MEDIUM))
 
 
 @dataclass(frozen=True, slots=True)

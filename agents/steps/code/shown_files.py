@@ -16,6 +16,8 @@ from agents.workspace.workspace import Workspace
 
 MAX_FILES = 3
 _NAME = re.compile(r"[^\W\d]\w{2,}(?:\.[^\W\d]\w+)*")
+_MARKED = re.compile(r"`(?:\w+\.)*(\w+)(?:\(\))?`|\b(\w+)\(")
+"""A name that is quoted or called, and so is no word."""
 _TEST = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$)")
 _WORDS = frozenset([
     "the", "and", "for", "not", "with", "from", "that", "this", "function", "class", "method", "file", "add",
@@ -23,7 +25,7 @@ _WORDS = frozenset([
     "float", "bool", "test", "tests", "code", "change", "make", "write", "new", "one", "two", "get", "use",
     "using", "it", "be", "should", "must", "error", "errors", "name", "names",
 ])  # fmt: skip
-"""Names that a task also uses as words."""
+"""Words that are names as well: they count only where they are quoted, called or behind a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,11 @@ def named_definitions(task: str, file: SourceFile) -> list[str]:
     """The definitions of a file that the task names, by itself or behind its class."""
     words = set(_NAME.findall(task))
     parts = {part for word in words for part in word.split(".")} - _WORDS
+    parts |= {name for pair in _MARKED.findall(task) for name in pair if name}
     return [
-        name for name in definitions_of(file) if name in words or name.rpartition(".")[2] in parts
+        name
+        for name in definitions_of(file)
+        if name.rpartition(".")[2] in parts or ("." in name and name in words)
     ]
 
 

@@ -4,13 +4,14 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agents.model.session import ModelSession
 from agents.outputs.patch import Patch
 from agents.procedures.execution.plan_task import files_of
 from agents.steps.code.change import Changes
-from agents.steps.code.change_checks import ChangeExamples, Fits, KnownNames
+from agents.steps.code.change_checks import ChangeExamples, DeclaredTypes, Fits, KnownNames
 from agents.steps.code.shown_files import (
     ShownFile,
     chosen_files,
@@ -25,6 +26,7 @@ from agents.tools.tool import Taint
 from agents.width import Chosen, CodePrompt, widen
 from agents.width.check import Check
 from agents.width.checks.parses import Parses
+from agents.width.missing_imports import bound_names, with_imports
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -131,6 +133,7 @@ async def write_change(
         KnownNames(changes.of),
         *more(changes),
         ChangeExamples(changes.of, task.text, root),
+        DeclaredTypes(changes.of),
     ]
     if task.tests is not None:
         checks.append(TestsPass(task.tests, changes.of, task.wanted))
@@ -143,6 +146,7 @@ async def write_change(
         record=run.record,
         meter=run.meter,
         diff_of=lambda code: changes.of(code).diff,
+        completed=partial(with_imports, known=_known_names(files)),
     )
     run.usage = run.usage.plus(chosen.usage)
     return Written(_patch(chosen, changes, task), chosen, changes)
@@ -170,6 +174,12 @@ def prompt_of(text: str, shown: Sequence[ShownFile], creates: str) -> CodePrompt
     return CodePrompt.ask(
         "\n\n".join(parts), opening=opening, goal=text.strip().partition("\n")[0][:80]
     )
+
+
+def _known_names(files: Sequence[SourceFile]) -> frozenset[str]:
+    """All names that the files bind: what they mean there is not for an import to say."""
+    trees = [tree for file in files if (tree := file.python) is not None]
+    return frozenset(name for tree in trees for name in bound_names(tree))
 
 
 def _new_path(text: str, workspace: Workspace) -> str:

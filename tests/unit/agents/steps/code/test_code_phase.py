@@ -153,6 +153,19 @@ async def test_examples_of_the_task_decide(project):
     assert "is not None" in result.output.diff
 
 
+async def test_declared_types_must_hold(project):
+    (project / "prices.py").write_text(
+        PRICES + "\n\ndef label(price: float) -> str:\n    return f'{price} EUR'\n"
+    )
+    wrong = "def label(price: float) -> str:\n    return 1\n"
+    right = "def label(price: float) -> str:\n    return f'{price:.2f} EUR'\n"
+    runner = Runner([wrong, right, *[wrong] * 6])
+    result = await runner.run("coder", project, "`label` shall show two digits")
+    assert "{price:.2f}" in result.output.diff
+    (failed,) = [one for one in runner.of(RunEventType.CANDIDATE_CHECKED) if not one["passed"]]
+    assert failed["check"] == "types"
+
+
 async def test_a_rename_needs_no_model(project):
     runner = Runner([])
     result = await runner.run("coder", project, "rename total to summed")
@@ -217,8 +230,8 @@ async def test_a_test_is_kept_if_it_notices_faults(project):
     details = [one["detail"] for one in runner.of(RunEventType.CANDIDATE_CHECKED)]
     assert "test_tax fails on the code as it is." in details
     assert "test_tax asserts nothing." in details
-    assert "It notices 1 of 4 faults that were put into with_tax." in details
-    assert "It passes, and notices 4 of 4 faults" in test.reason
+    assert "It notices 1 of 6 faults that were put into with_tax." in details
+    assert "It passes, and notices 6 of 6 faults" in test.reason
     assert not (project / "tests" / "test_with_tax.py").exists()
 
 
