@@ -92,18 +92,12 @@ def test_the_chat_template_is_the_models_own(served, api, name):
 
 
 def test_decisions_point_the_right_way(api, name):
-    question = {
-        "type": "choice",
-        "instructions": "What is the sentiment of the message?",
-        "choices": [{"value": "positive"}, {"value": "negative"}],
-    }
+    question = {"type": "predicate", "instructions": "The writer is happy."}
     shares = []
     for text in ("I love it, thank you so much!", "I hate it, it is terrible and broken!"):
         (answer,) = api.decisions.create(model=name, input=text, questions=[question]).answers
-        positive, negative = (one.probability for one in answer.probabilities)
-        assert positive + negative == pytest.approx(1)
-        shares.append(positive)
-    assert shares[0] > shares[1]
+        shares.append(answer.probability)
+    assert shares[0] > 0.5 > shares[1]
 
 
 def test_text_in_another_script_survives_streaming(api, name):
