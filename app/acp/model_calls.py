@@ -71,8 +71,9 @@ class ModelCalls:
                 of_server = self._running.pop(str(data.get("approval")), None)
                 if of_server is not None:
                     allowed = bool(data.get("allowed"))
-                    status = "completed" if allowed else "failed"
-                    self._updates.tell(update_tool_call(of_server, status=status))
+                    self._updates.tell(
+                        update_tool_call(of_server, status="completed" if allowed else "failed")
+                    )
             case LoopEventType.CALL_PERMITTED if call:
                 self._updates.tell(update_tool_call(call, status="in_progress"))
             case LoopEventType.CALL_OUTPUT if call:

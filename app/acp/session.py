@@ -1,33 +1,27 @@
 """`AcpSession`: one conversation of an editor: its folder, its tools, and the turn that runs.
 
 A turn is a prompt and everything until its answer is complete: the model's rounds with calls of tools
-(`model_calls`), or an agent's run (`agent_turn`). Approvals are asked beside it (`asking`), and everything is
-told in its order (`updates`).
+(`answer_turn`, `model_calls`), or an agent's run (`agent_turn`). Approvals are asked beside it (`asking`),
+and everything is told in its order (`updates`).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 from acp.exceptions import RequestError
 from acp.helpers import (
-    start_tool_call,
-    text_block,
     update_agent_message_text,
     update_agent_thought_text,
-    update_tool_call,
 )
 from acp.schema import (
-    AgentMessageChunk,
-    AgentThoughtChunk,
     PromptResponse,
     SessionInfoUpdate,
     StopReason,
-    Usage,
     UsageUpdate,
 )
 
@@ -37,11 +31,13 @@ from agents.reports.markdown import markdown_of
 from agents.service.run_request import REPAIR, RunRequest
 from agents.tool_loop.values import LoopEvent
 from app.acp.agent_turn import AgentTurn, allows, offer_changes
+from app.acp.answer_turn import AnswerTurn
 from app.acp.asking import Asking
 from app.acp.commands import ChatCall, paths_of, read_command
 from app.acp.editor import Editor
 from app.acp.editor_files import EditorFiles
 from app.acp.host import Host, OpeningHost
+from app.acp.loading import show_waiting, wait_for_model
 from app.acp.model_calls import ModelCalls
 from app.acp.prompt_content import Prompt, read_prompt
 from app.acp.replay import history_updates
@@ -56,19 +52,14 @@ from app.slash.images import read_images
 from app.slash.token_count import count_tokens
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.image import Image
-from engine.api.request import FinishReason
-from engine.api.snapshot import EngineState
-from engine.conversations.answer import CONTENT_FILTER, REPETITION
 from engine.conversations.errors import ContextFull
 from engine.conversations.session import TreeSession
 from engine.conversations.shortening import send_shortened
-from engine.conversations.tree import NodeKind, NodeStatus
 from engine.conversations.ulid import new_ulid
 from engine.retrieval.parsing.document_reader import DocumentReader
 
 _LOOK_S = 0.5
 """Most seconds between two looks at what runs, in case a wake-up is missed."""
-_LOAD_POLL_S = 0.1
 Catalogue = Callable[[], Awaitable[Mapping[str, Mapping[str, Any]]]]
 """Awaits the agents, pipelines and the repair by name."""
 
@@ -85,15 +76,13 @@ class _Turn:
         cancelled: whether the client has asked to stop.
         asking: asks about its calls; None before the session is open.
         calls: shows the model's calls.
-        reasoned: characters of each answer's reasoning that were sent.
-        nodes: the answers of this turn.
+        answer: the model's answer; None before its message is sent.
     """
 
     cancelled: bool = False
     asking: Asking | None = None
     calls: ModelCalls | None = None
-    reasoned: dict[str, int] = field(default_factory=dict)
-    nodes: list[str] = field(default_factory=list)
+    answer: AnswerTurn | None = None
 
 
 class AcpSession:
@@ -270,7 +259,7 @@ class AcpSession:
             self._turn = None
         await self._tell_figures()
         await self._updates.sent()
-        usage = None if self._conversations is None else self._usage(turn)
+        usage = None if turn.answer is None else turn.answer.usage()
         return PromptResponse(stop_reason=reason, usage=usage)
 
     def cancel(self) -> None:
@@ -324,7 +313,14 @@ class AcpSession:
     async def _ready(self, turn: _Turn) -> TreeSession:
         """The conversations, once they are open; a client sees what is waited for."""
         if self._conversations is None and not self._opening.opened.done():
-            await self._show_waiting(turn, lambda: self._opening.status, self._opening.opened.done)
+            await show_waiting(
+                self._updates,
+                self._new_id("load"),
+                lambda: self._opening.status,
+                self._opening.opened.done,
+                lambda: turn.cancelled,
+            )
+            self._stop_if_cancelled(turn)
         conversations, host = await self.open(), self._required_host
         turn.asking = Asking(
             host.service, self._editor, self._updates, self.id, self.folder, self._files
@@ -336,42 +332,16 @@ class AcpSession:
         """Wait until the model is loaded.
 
         Raises:
-            EngineUnavailable: it is not.
+            PravahaError: it cannot be.
         """
-        client = self._required_host.client
-
-        def loading() -> bool:
-            snapshot = client.snapshot()
-            return snapshot.state is EngineState.LOADING or snapshot.changes_model
-
-        def status() -> str:
-            snapshot = client.snapshot()
-            name = snapshot.next_model or (snapshot.model.name if snapshot.model else "the model")
-            return f"Loading {name} {10 * int(snapshot.loading_progress * 10)} %"
-
-        if loading():
-            await self._show_waiting(turn, status, lambda: not loading())
-        snapshot = client.snapshot()
-        if snapshot.state in (EngineState.UNLOADED, EngineState.FAILED, EngineState.STOPPED):
-            raise EngineUnavailable(snapshot.last_error or "No model is loaded.")
-
-    async def _show_waiting(
-        self, turn: _Turn, status: Callable[[], str], done: Callable[[], bool]
-    ) -> None:
-        """Wait, and show what for as a call that runs."""
-        call, shown = self._new_id("load"), status()
-        self._updates.tell(start_tool_call(call, shown, kind="other", status="in_progress"))
-        try:
-            while not done():
-                self._stop_if_cancelled(turn)
-                await asyncio.sleep(_LOAD_POLL_S)
-                if status() != shown:
-                    shown = status()
-                    self._updates.tell(update_tool_call(call, title=shown))
-        finally:
-            self._updates.tell(
-                update_tool_call(call, status="failed" if turn.cancelled else "completed")
-            )
+        await wait_for_model(
+            self._required_host,
+            conversations.model.current,
+            self._updates,
+            self._new_id("load"),
+            lambda: turn.cancelled,
+        )
+        self._stop_if_cancelled(turn)
 
     # Chat.
 
@@ -401,6 +371,8 @@ class AcpSession:
                 length=length,
             )
             text, images = read.text, read.images
+            self._stop_if_cancelled(turn)
+        turn.answer = AnswerTurn(conversations, self._updates)
         try:
             conversations.messages.send(text, images=images)
         except ContextFull as error:
@@ -410,7 +382,7 @@ class AcpSession:
                 "earlier messages out and sends it, /shorten summarise puts a summary in their place."
             ) from error
         self._refused = None
-        return await self._follow_answer(turn, conversations)
+        return await self._follow_answer(turn)
 
     async def _choose_tools(self) -> None:
         """Offer the tools that can be used in this mode."""
@@ -436,60 +408,11 @@ class AcpSession:
             chosen += [one.name for one in self._mcp]
         tools.chosen = tuple(dict.fromkeys(chosen))
 
-    async def _follow_answer(self, turn: _Turn, conversations: TreeSession) -> StopReason:
-        """Pass on the answer until nothing runs any more."""
-        before = {node.id for node in conversations.path()}
+    async def _follow_answer(self, turn: _Turn) -> StopReason:
+        if turn.answer is None or turn.asking is None:
+            raise RuntimeError("nothing was sent")
         self._save_folder()
-        while conversations.answers.running:
-            self._pump(turn, conversations)
-            if turn.asking is not None:
-                turn.asking.look()
-            if conversations.answers.running:
-                await self._woken()
-        self._pump(turn, conversations)
-        last = conversations.path()[-1]
-        turn.nodes += [node.id for node in conversations.path() if node.id not in before]
-        if last.id not in turn.nodes:
-            turn.nodes.append(last.id)
-        if last.status is NodeStatus.ERROR and not turn.cancelled:
-            raise EngineUnavailable(last.error or "The answer failed.")
-        return self._stop_reason(turn, last.finish)
-
-    def _stop_reason(self, turn: _Turn, finish: str | None) -> StopReason:
-        if turn.cancelled:
-            return "cancelled"
-        if finish == REPETITION:
-            self._updates.tell(update_agent_message_text("\n\n(stopped: it repeated itself)"))
-        if finish == CONTENT_FILTER:
-            return "refusal"
-        return "max_tokens" if finish == FinishReason.LENGTH.value else "end_turn"
-
-    def _pump(self, turn: _Turn, conversations: TreeSession) -> None:
-        """Pass on the new text."""
-        for delta in conversations.pump():
-            if not conversations.on_path(delta.node_id):
-                continue
-            view = conversations.view(delta.node_id)
-            if view.kind is not NodeKind.ASSISTANT:
-                continue
-            reasoning, sent = view.reasoning or "", turn.reasoned.get(view.id, 0)
-            if len(reasoning) > sent:
-                turn.reasoned[view.id] = len(reasoning)
-                self._updates.tell(
-                    AgentThoughtChunk(
-                        session_update="agent_thought_chunk",
-                        content=text_block(reasoning[sent:]),
-                        message_id=view.id,
-                    )
-                )
-            if delta.text:
-                self._updates.tell(
-                    AgentMessageChunk(
-                        session_update="agent_message_chunk",
-                        content=text_block(delta.text),
-                        message_id=view.id,
-                    )
-                )
+        return await turn.answer.follow(turn.asking.look, self._woken, lambda: turn.cancelled)
 
     # Calls of the model.
 
@@ -599,6 +522,7 @@ class AcpSession:
         await self._wait_for_model(turn, conversations)
         summarised = argument == "summarise"
         refused = self._refused
+        turn.answer = AnswerTurn(conversations, self._updates)
         if refused is None:
             conversations.context.shorten(summarised=summarised)
         else:
@@ -611,7 +535,7 @@ class AcpSession:
             )
             self._refused = None
         if conversations.answers.running:
-            return await self._follow_answer(turn, conversations)
+            return await self._follow_answer(turn)
         self._updates.tell(
             update_agent_message_text("Earlier messages are left out of the context.")
         )
@@ -635,24 +559,6 @@ class AcpSession:
             self._updates.tell(
                 UsageUpdate(session_update="usage_update", used=used, size=model.context_length)
             )
-
-    def _usage(self, turn: _Turn) -> Usage | None:
-        """The tokens of a turn's answers; None if there are none."""
-        if self._conversations is None:
-            return None
-        answers = [node for node in self._conversations.path() if node.id in turn.nodes]
-        answers = [node for node in answers if node.n_gen is not None and node.n_prompt is not None]
-        if not answers:
-            return None
-        given = sum(node.n_prompt or 0 for node in answers)
-        made = sum(node.n_gen or 0 for node in answers)
-        return Usage(
-            input_tokens=given,
-            output_tokens=made,
-            total_tokens=given + made,
-            cached_read_tokens=sum(node.n_cached or 0 for node in answers),
-            thought_tokens=sum(node.n_reasoning or 0 for node in answers),
-        )
 
     # Helpers.
 

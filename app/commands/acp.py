@@ -39,6 +39,12 @@ def serve_editor(settings: "Settings") -> int:
     from app.commands.log_file import log_to_file
 
     log_to_file(settings.log)
+    if sys.stdin.isatty():
+        print(
+            "pravaha: an editor starts this command and talks to it; docs/acp.md has their settings. "
+            "Ctrl+C ends it.",
+            file=sys.stderr,
+        )
     source, sink = _take_standard_streams()
     opening = OpeningHost(settings)
     try:

@@ -147,7 +147,7 @@ def _opencode(text: str, server: Server, name: str) -> str:
         if server.api_key:
             options["apiKey"] = "{env:PRAVAHA_API_KEY}"
         provider = table_at(document, "provider", NAME)
-        provider |= {"npm": "@ai-sdk/openai-compatible", "name": "Pravāha", "options": options}
+        provider.update(npm="@ai-sdk/openai-compatible", name="Pravāha", options=options)
         table_at(document, "provider", NAME, "models")[server.model] = {"name": server.model}
         document["model"] = f"{NAME}/{server.model}"
 

@@ -29,6 +29,7 @@ from agents.service.local_service import LocalRunService
 from app.acp.host import DEFAULT_TOOLS, Host
 from app.acp.server import AcpServer
 from app.acp.transport import LineTransport
+from engine.clients.several_models_client import SeveralModelsClient, as_client
 from engine.conversations.session import TreeSession
 from engine.conversations.storage.store import Store
 from engine.conversations.ulid import new_ulid
@@ -209,11 +210,12 @@ def scripted_host(data, engine, *, registry=None, tools=DEFAULT_TOOLS, mode="aut
         service.close()
 
 
-async def _step(engine):
-    """The engine, which works a step each millisecond."""
+async def _step(engines):
+    """The engines, which work a step each millisecond."""
     while True:
         await asyncio.sleep(0.001)
-        engine.step()
+        for engine in engines:
+            engine.step()
 
 
 @asynccontextmanager
@@ -251,13 +253,18 @@ async def open_editor(
     """An editor, with a server whose model gives these answers."""
     folder = tmp_path / "project"
     folder.mkdir(exist_ok=True)
+    models = options.get("models")
+    if models is not None:
+        engine = as_client(SeveralModelsClient(models))
     engine = FakeClient(*answers) if engine is None else engine
     with scripted_host(tmp_path / "data", engine, **options) as host:
         async with pipes() as (source, sink, reader, writer):
             opening = FakeOpening(host if opened else None)
             server = AcpServer(opening)
             serving = asyncio.create_task(server.serve(LineTransport(source, sink)))
-            stepping = asyncio.create_task(_step(engine))
+            stepping = asyncio.create_task(
+                _step([engine] if models is None else models.clients.values())
+            )
             client = EditorClient()
             agent = connect_to_agent(client, writer, reader, use_unstable_protocol=True)
             running = Running(folder, engine, client, agent, host, opening, server, serving)
