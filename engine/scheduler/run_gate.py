@@ -148,7 +148,8 @@ class RunGate:
 
     def _evaluate(self, sessions: Sessions, now: float) -> None:
         runs = self._find_runs(sessions, now)
-        runs.sort(key=lambda run: run.session.since)
+        # Of runs that began at the same instant, those that have begun to compute are older.
+        runs.sort(key=lambda run: (run.session.since, -run.session.turns - run.session.running))
         room = self._blocks.num_blocks - self._used_by_others(sessions)
         held = self._hold(sessions, runs, room)
         if held and not len(self._running) and len(held) == len(self._waiting):
