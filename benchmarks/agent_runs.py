@@ -1,4 +1,4 @@
-"""What parallel runs of agents cost on a KV pool of half their size: tokens computed over tokens that are new.
+"""What parallel runs of agents cost on a KV pool of half their size: tokens computed over new tokens.
 
     python benchmarks/agent_runs.py                                      # simulated, no model: seconds
     python benchmarks/agent_runs.py --model FILE [--json FILE]           # the real server, in this process
@@ -9,10 +9,10 @@ request when it has its answer and its tools have paused. The pool holds half of
 have together at their end, or the longest run if that is more. *computed/new* is 1 if each token is computed
 once; at each border of turns a partly filled block is computed again.
 
-Settings of this program: *lru* knows no sessions; *sessions* evicts by price; *runs* also holds runs (the
-default); *swap* has a swap tier in memory, too. llama.cpp's server has as many slots as runs and a KV cache of the
-same tokens, unified, without its cache in RAM (`-cram 0`), then with it. Divided into slots (`--no-kv-unified`) a
-sixteenth of such a cache is smaller than a run.
+Settings of this program: *lru* knows no sessions; *sessions* evicts by price; *runs* also holds runs
+(the default); *swap* has a swap tier in memory, too. llama.cpp's server has 16 slots and a KV cache of
+the same tokens, unified, without its cache in RAM (`-cram 0`), then with it. Divided into slots
+(`--no-kv-unified`) a sixteenth of such a cache is smaller than a run.
 """
 
 import argparse

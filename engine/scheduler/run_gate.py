@@ -19,8 +19,8 @@ that has begun to answer. Bounds:
    never kept for runs that do not come.
 
 With a swap tier that copies blocks in much faster than they are computed nothing is held: what is evicted
-comes back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions, with
-a lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
+comes back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions,
+with a lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
 """
 
 import math
@@ -234,7 +234,7 @@ class RunGate:
                 reserved += wanted
                 claimed[resident] = True
             else:
-                run.session.held = True
+                run.session.held = run.session.was_held = True
                 held += run.waiting
         return held
 

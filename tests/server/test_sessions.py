@@ -152,7 +152,7 @@ def test_every_api_names_its_sessions(http, path, body, headers, name):
     ],
 )
 def test_what_the_engine_learns_of_a_session(http_engine, path, body, session, may_be_held):
-    http, engine, asked = http_engine
+    http, _, asked = http_engine
     asked.clear()
     body = {"model": "toy", "max_tokens": 3, "temperature": 0, **body}
     response = http.post(path, json=body, headers={"x-session-id": "s"})

@@ -137,3 +137,24 @@ def test_ordering_keeps_every_invariant_and_every_block(toy):
     toy.blocks.sessions.order_evictions()
     toy.check()
     assert toy.blocks.num_free == before
+
+
+def lose_and_return(toy, away_s=0.0):
+    tokens = answer(toy, "a", prompt(0))
+    toy.clock.now += away_s
+    evict(toy, 3)
+    answer(toy, "a", [*tokens, 1])
+    toy.clock.now += 1.0
+    toy.blocks.sessions.tick(toy.clock.now)
+    return toy.pipeline.scheduler.session_counts()
+
+
+def test_what_a_session_lost_is_counted_by_reason(toy):
+    counts = lose_and_return(toy)
+    assert (counts.lost_space, counts.lost_away, counts.lost_held) == (3, 0, 0)
+    assert (counts.running, counts.expected, counts.held_requests) == (0, 1, 0)
+
+
+def test_what_a_session_lost_while_it_was_away_is_told_apart(toy):
+    counts = lose_and_return(toy, away_s=3600.0)
+    assert (counts.lost_space, counts.lost_away) == (0, 3)
