@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from agents.guardrails.policy import Mode
 from app.settings.row import Row, duration, folder, names, none_if_empty, none_if_none, rules, size
 from engine.api.config import (
+    DEFAULT_MAX_HOLD_S,
     AttentionBackend,
     Device,
     DispatchLevel,
@@ -99,6 +100,10 @@ class EngineOptions:
     step_target_ms: Annotated[float, Row(
         "Target in milliseconds of steps with decodes, with --batch-former timed.",
         ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] = 60.0
+    max_hold_s: Annotated[float, Row(
+        "Seconds after which a run of an agent that is held, because older ones need the KV pool, becomes "
+        "one of the oldest; 0 holds none.",
+        ge=0, le=86_400, words="agents sessions fairness")] = DEFAULT_MAX_HOLD_S
     swap_bytes: Annotated[int | None, Row(
         "Disk space for swapped KV blocks, kept across restarts; by default 2GiB, 0 for none.",
         ge=0, le=2**46, read=size,

@@ -266,6 +266,7 @@ class Settings(Options, BaseSettings):
             kv_dtype=self.kv_dtype,
             generation_config=self.generation_config,
             max_queue=self.max_queue,
+            max_hold_s=self.max_hold_s,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
             draft_model=draft_model,

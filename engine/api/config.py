@@ -17,6 +17,9 @@ Device = Literal["auto", "cpu", "cuda"]
 GenerationConfig = Literal["auto", "none"]
 AttentionBackend = Literal["auto", "reference", "triton"]
 
+DEFAULT_MAX_HOLD_S = 240.0
+"""Below the 300 s after which common HTTP clients give up a response that has not begun."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
@@ -91,7 +94,7 @@ class EngineConfig:
     draft_model: Path | None = None
     generation_config: GenerationConfig = "auto"
     max_queue: int = 1024
-    max_hold_s: float = 240.0
+    max_hold_s: float = DEFAULT_MAX_HOLD_S
     niceness: int = 0
     threads: int | None = None
     dispatch: DispatchLevel = "auto"

@@ -129,6 +129,26 @@ class SwapCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionCounts:
+    """Sessions whose blocks are kept while they are expected back, and what they have lost.
+
+    Attributes:
+        running: sessions with a running request.
+        expected: sessions that are expected back.
+        held_requests: waiting requests that are held.
+        lost_away, lost_held, lost_space: blocks that sessions had to compute again because they were away
+            for too long, because they were held, and because others needed the room.
+    """
+
+    running: int = 0
+    expected: int = 0
+    held_requests: int = 0
+    lost_away: int = 0
+    lost_held: int = 0
+    lost_space: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StepStats:
     """The last executed step.
 
@@ -228,6 +248,7 @@ class EngineSnapshot:
     waiting: int = 0
     blocks: BlockCounts = field(default_factory=BlockCounts)
     swap: SwapCounts = field(default_factory=SwapCounts)
+    sessions: SessionCounts = field(default_factory=SessionCounts)
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
     rates: Rates = field(default_factory=Rates)

@@ -4,10 +4,11 @@ The time to a session's return after `waited` seconds is estimated as
 
     mean + waited
 
-where `mean` is an exponentially weighted mean of the session's pauses for the same tool, of all sessions' for it
-if it had none, or a constant before any was observed. This is the mean residual life of a Lomax distribution (K. S. Lomax, "Business failures", 1954) with shape 2: most pauses
-of tools are short and a few are very long, so the longer one lasts the longer the rest of it is. An
-exponential distribution would have the same rest at any time, and would never give a session up.
+where `mean` is an exponentially weighted mean of the session's pauses for the same tool, of all sessions'
+for it if it had none, or a constant before any was observed. This is the mean residual life of a Lomax
+distribution (K. S. Lomax, "Business failures", 1954) with shape 2: most pauses of tools are short and a
+few are very long, so the longer one lasts the longer its rest is. An exponential distribution would have
+the same rest at any time, and would never give a session up.
 """
 
 from collections import OrderedDict

@@ -11,7 +11,7 @@ divided by the time for which the memory is lent, estimated by `engine.memory.pa
 ended go first, then those that the scheduler holds back (`engine.scheduler.run_gate`), then the others.
 Within a session the last block goes first, and blocks that several sessions share have the place of the
 dearest one: the head that all share goes last. Sessions that stay away for too long have no price: their
-blocks are evicted by the time of their last use like all others, before those of any session that is expected.
+blocks are evicted by the time of their last use like all others, before those of any expected session.
 
 Nothing is referenced between requests, so sessions never keep an allocation from succeeding. Engine's thread
 only. Cost: nothing while nothing is evicted; else one lookup of each expected session after a session has
@@ -26,6 +26,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.api.snapshot import SessionCounts
 from engine.batch.sequence import Sequence
 from engine.memory.allocator import Allocator
 from engine.memory.image_identity import identity_tokens
@@ -40,6 +41,8 @@ FIRST_TURNS = 10.0
 MIN_TURNS_LEFT = 2.0
 WEIGHT = 0.125
 """Of the last observation in the means of growth and turns."""
+COUNT_S = 0.25
+"""Seconds for which counts are shown: a snapshot is made after every step."""
 REORDER_S = 1.0
 """Seconds after which prices are computed again although no session came or went."""
 _NO_TOKENS: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -59,6 +62,7 @@ class Session:
         finished_at: when its last request finished; None before.
         tool: what it waits for.
         held: whether the scheduler holds its requests back.
+        was_held: whether one was since the session ran last.
         is_run: whether its requests may be held: it is a run of an agent.
         ended: whether it was counted as a run that has ended.
     """
@@ -72,6 +76,7 @@ class Session:
     finished_at: float | None = None
     tool: str = ""
     held: bool = False
+    was_held: bool = False
     is_run: bool = False
     ended: bool = False
 
@@ -98,6 +103,8 @@ class Sessions:
         self.swap_in_seconds: Callable[[int], float | None] = _unknown
         self.growth = FIRST_GROWTH
         self.turns = FIRST_TURNS
+        self._lost = {"away": 0, "held": 0, "space": 0}
+        self._counted: tuple[float, SessionCounts] | None = None
         self._now = 0.0
         self._ordered_at: float | None = None  # None: a session came or went since
 
@@ -136,13 +143,51 @@ class Sessions:
         session = self.arrived(sequence)
         if session is None:
             return
+        self._count_lost(session, sequence)
         if session.finished_at is not None and not session.running and not sequence.preemptions:
             pause = max(0.0, sequence.queued_at - session.finished_at)
             self.pauses.observe(session.name, session.tool, pause)
         session.running += 1
-        session.held = False
+        session.held = session.was_held = False
         self._sessions.move_to_end(session.name)
         self._ordered_at = None
+
+    def _count_lost(self, session: Session, sequence: Sequence) -> None:
+        """Count the blocks of a session's last state that a request of it has to compute again."""
+        if session.running or sequence.preemptions or not len(session.tokens):
+            return
+        tokens = identity_tokens(sequence.tokens, sequence.request.images, self._block_size)
+        size = min(len(session.tokens), len(tokens) - 1)
+        differs = session.tokens[:size] != tokens[:size]
+        common = int(differs.argmax()) if differs.any() else size
+        found = sequence.start.tokens + sequence.swapped_tokens
+        lost = common // self._block_size - found // self._block_size
+        if lost <= 0:
+            return
+        if session.was_held:
+            self._lost["held"] += lost
+        elif self.is_gone(session, sequence.queued_at):
+            self._lost["away"] += lost
+        else:
+            self._lost["space"] += lost
+
+    def counts(self) -> SessionCounts:
+        """What is known of the sessions, and what they have lost; at most `COUNT_S` old."""
+        if self._counted is not None and self._now < self._counted[0] + COUNT_S:
+            return self._counted[1]
+        self._counted = self._now, self._count()
+        return self._counted[1]
+
+    def _count(self) -> SessionCounts:
+        running = sum(session.running > 0 for session in self)
+        waits = (one for one in self if not one.running and one.turns and not one.ended)
+        return SessionCounts(
+            running=running,
+            expected=sum(not self.is_gone(one, self._now) for one in waits),
+            lost_away=self._lost["away"],
+            lost_held=self._lost["held"],
+            lost_space=self._lost["space"],
+        )
 
     def stopped(self, sequence: Sequence, *, finished_at: float | None = None) -> None:
         """Record that a request lost its row, because it finished or, without an instant, was preempted."""

@@ -19,7 +19,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from engine.api.request import ENGINE_REASONS
-from engine.api.snapshot import EngineSnapshot, EngineState, SwapCounts
+from engine.api.snapshot import EngineSnapshot, EngineState, SessionCounts, SwapCounts
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
 
@@ -88,6 +88,7 @@ class MetricsCollector(Collector):
         snapshot, state = self._snapshot(), self._counters()
         yield from self._gauges(snapshot)
         yield from self._swap(snapshot.swap)
+        yield from self._sessions(snapshot.sessions)
         yield from self._totals(state)
         for name, text in _HISTOGRAMS.items():
             for prefix in _PREFIXES:
@@ -163,6 +164,34 @@ class MetricsCollector(Collector):
                 snapshot.step_error,
                 prefixes=_OWN,
             )
+
+    def _sessions(self, sessions: SessionCounts) -> Iterator[Metric]:
+        yield from self._gauge(
+            "held_requests",
+            "Waiting requests of agents' runs that are held.",
+            sessions.held_requests,
+            prefixes=_OWN,
+        )
+        states = GaugeMetricFamily(
+            "pravaha_sessions",
+            "Sessions that run, or are expected back.",
+            labels=["model_name", "state"],
+        )
+        states.add_metric([self._model_name, "running"], sessions.running)
+        states.add_metric([self._model_name, "expected"], sessions.expected)
+        yield states
+        lost = CounterMetricFamily(
+            "pravaha_session_lost_blocks",
+            "KV blocks of sessions that were computed again, by reason.",
+            labels=["model_name", "reason"],
+        )
+        for reason, count in (
+            ("away", sessions.lost_away),
+            ("held", sessions.lost_held),
+            ("space", sessions.lost_space),
+        ):
+            lost.add_metric([self._model_name, reason], count)
+        yield lost
 
     def _swap(self, swap: SwapCounts) -> Iterator[Metric]:
         yield from self._gauge(

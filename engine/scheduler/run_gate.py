@@ -19,8 +19,8 @@ that has begun to answer. Bounds:
    never kept for runs that do not come.
 
 With a swap tier that copies blocks in much faster than they are computed nothing is held: what is evicted
-comes back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions, with
-a lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
+comes back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions,
+with a lookup of each if they do not fit all, in scheduling passes `EVALUATE_S` apart.
 """
 
 import math
@@ -148,7 +148,8 @@ class RunGate:
 
     def _evaluate(self, sessions: Sessions, now: float) -> None:
         runs = self._find_runs(sessions, now)
-        runs.sort(key=lambda run: run.session.since)
+        # Of runs that began at the same instant, those that have begun to compute are older.
+        runs.sort(key=lambda run: (run.session.since, -run.session.turns - run.session.running))
         room = self._blocks.num_blocks - self._used_by_others(sessions)
         held = self._hold(sessions, runs, room)
         if held and not len(self._running) and len(held) == len(self._waiting):
@@ -233,7 +234,7 @@ class RunGate:
                 reserved += wanted
                 claimed[resident] = True
             else:
-                run.session.held = True
+                run.session.held = run.session.was_held = True
                 held += run.waiting
         return held
 

@@ -19,11 +19,14 @@ pins are given up when a request could not run otherwise, a row that alone excee
 nothing is admitted in a step that preempted, so a victim cannot reclaim its blocks at once.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.scheduling import Scheduling
 from engine.api.service_class import SERVICE_CLASSES
+from engine.api.snapshot import SessionCounts
 from engine.api.step_costs import StepLoad
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import RowTable
@@ -115,6 +118,12 @@ class Scheduler:
     def copies(self) -> BlockCopies:
         """Block copies that must be made before the plan is executed."""
         return self.admission.copies
+
+    def session_counts(self) -> SessionCounts:
+        """What is known of the sessions, as of the last pass."""
+        if self._blocks.sessions is None:
+            return SessionCounts()
+        return replace(self._blocks.sessions.counts(), held_requests=self.run_gate.num_held)
 
     def switch(self, scheduling: Scheduling) -> None:
         """Change the policy and the batch former; no request loses its row."""

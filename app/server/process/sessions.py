@@ -123,7 +123,7 @@ class Sessions:
 
 
 class RequestNames:
-    """Tells the names of sessions in `REQUEST_HEADER` from ids of requests, which come once. Event loop only."""
+    """Tells names of sessions in `REQUEST_HEADER` from ids of requests, which come once. Event loop only."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, None] = OrderedDict()

@@ -304,6 +304,11 @@ class SamplingFields(Body):
         return self.max_tokens
 
     @property
+    def session(self) -> str | None:
+        """The name of the session that the request belongs to, under OpenAI's name of it or OpenRouter's."""
+        return self.session_id or self.prompt_cache_key or None
+
+    @property
     def choices(self) -> int:
         """Answers to give for each prompt."""
         return self.n or 1
@@ -648,11 +653,6 @@ class ChatCompletionRequest(ChatFormFields, SamplingFields):
         """`max_completion_tokens`, else `max_tokens`."""
         newer = self.max_completion_tokens
         return self.max_tokens if newer is None else newer
-
-    @property
-    def session(self) -> str | None:
-        """The name of the session that the request belongs to, under OpenAI's name of it or OpenRouter's."""
-        return self.session_id or self.prompt_cache_key or None
 
     @property
     def reasoning_limit(self) -> int | None:
