@@ -106,8 +106,8 @@ def test_positions_count_from_one():
 }
 """What a coder edits."""
 WORDS_TASK = (
-    'a function `initials(name)` with the docstring examples `>>> initials("ada lovelace")` is "A. L." and '
-    '`>>> initials("van der Berg, Jan")` is "J. v. d. B."'
+    "write initials(name) so that initials('ada lovelace') == 'A. L.', initials('Berg, Jan van der') == "
+    "'J. v. d. B.' and initials('') == ''"
 )
 """The function that a coder writes in several candidates."""
 CLUB = {

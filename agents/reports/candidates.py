@@ -175,11 +175,17 @@ def candidate_markdown(report: WidthReport, candidate: CandidateReport) -> str:
     return "\n\n".join(parts)
 
 
-def decision_markdown(report: WidthReport) -> str:
-    """Why the chosen candidate was chosen, and what decided against the others, in a line each."""
+def decision_markdown(report: WidthReport, said: str = "") -> str:
+    """Why the chosen candidate was chosen, and what decided against the others, in a line each.
+
+    Args:
+        said: text that stands above it: a reason that it gives is not repeated.
+    """
     chosen = next((one for one in report.candidates if one.number == report.chosen), None)
     lines: list[str] = []
-    if chosen is not None:
+    if report.reason and report.reason in said:
+        pass
+    elif chosen is not None:
         details = [one.detail for one in report.checks_of(chosen) if one.passed and one.detail]
         count = len(report.candidates)
         which = f"Candidate {chosen.number + 1} of {count}" if count > 1 else "The first candidate"

@@ -44,7 +44,8 @@ def _summary(result: Mapping[str, Any]) -> str:
     counts: dict[str, int] = {}
     for one in findings:
         counts[one["severity"]] = counts.get(one["severity"], 0) + 1
-    found = ", ".join(f"{count} {severity}" for severity, count in counts.items()) or "no findings"
+    nothing = "a change" if (result.get("output") or {}).get("diff") else "no findings"
+    found = ", ".join(f"{count} {severity}" for severity, count in counts.items()) or nothing
     state = str(result.get("state", "")).replace("_", " ")
     error = f". {result['error']}" if result.get("error") else ""
     return f"{found} ({state}){error}"

@@ -5,6 +5,7 @@
 
 import itertools
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,7 @@ from engine.api.request import FinishReason, SamplingParams
 from engine.api.snapshot import EngineState
 from engine.api.tools import CallState
 from engine.conversations.passage_source import CheckedAnswer
+from engine.conversations.tree import Verdict
 from tests.fakes.fake_chat_tools import FakeChatTools
 from tests.fakes.fake_client import FakeClient
 from tests.fakes.fake_sources import FakeSources, passage
@@ -463,6 +465,61 @@ def test_calls_of_tools(compare, size):
     tools = FakeChatTools(("read", "glob", "write"), *CALLED)
     tools.waiting = frozenset({"write"})
     assert compare(ask_for_calls, size=size, prepare=nothing, chat_tools=tools)
+
+
+HOLDS = """class Queue:
+    \"\"\"The holds of one book.\"\"\"
+
+    def position(self, member):
+        for index, hold in enumerate(self.holds):
+            if hold.member == member:
+                return index
+        return None
+"""
+CORRECTED = (
+    "It counts from 0.\n\n```python\ndef position(self, member):\n"
+    "    for index, hold in enumerate(self.holds, start=1):\n        if hold.member == member:\n"
+    "            return index\n    return None\n```\n"
+)
+
+
+async def open_edit(ui):
+    """Have a function corrected, and open the diff."""
+    ui.client.answers.append(CORRECTED)
+    await ui.ask("Position must count from 1 in @library/holds.py")
+    await ui.until(lambda: ui.session.path(), "the message")
+    await ui.answered()
+    await ui.shown("changes holds.py +1 -1 Queue.position")
+    await ui.press("shift+tab", "d")
+    await ui.shown("@@", "y  apply")
+
+
+@pytest.mark.parametrize("size", [SMALL, MEDIUM], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_diff_of_an_answer(compare, size, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "holds.py").write_text(HOLDS)
+    assert compare(open_edit, size=size, prepare=nothing, edit_root=Path("library"))
+
+
+def judged(session, client):
+    """An agent's answer with two candidates beside it."""
+    place = session.messages.begin_exchange("@coder : write double", by="coder")
+    session.messages.finish_exchange(
+        place,
+        "coder: no findings (ok)\n\n- Candidate 3 of 3 was chosen: It passes 3 of 3 examples.\n"
+        "- Candidate 1 fails examples: `>>> double(2)`: got 2, wanted 4",
+        verdict=Verdict.PASSED,
+        others=[
+            ("Candidate 1 of 3 (greedy) fails examples.", Verdict.FAILED),
+            ("Candidate 2 of 3 (temperature 0.4) fails parses.", Verdict.FAILED),
+        ],
+    )
+
+
+@pytest.mark.parametrize("size", [MEDIUM, WIDE], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_candidates_are_branches(compare, size):
+    assert compare(size=size, prepare=judged)
 
 
 async def complete_model(ui):

@@ -215,7 +215,7 @@ class AgentActions:
         verdict: Verdict | None = None
         others: list[tuple[str, Verdict | None]] = []
         for report in widths[-1:]:
-            told = decision_markdown(report)
+            told = decision_markdown(report, text)
             text = f"{text}\n\n{told}" if told else text
             if report.chosen is not None:
                 verdict = Verdict.PASSED if report.verified else None

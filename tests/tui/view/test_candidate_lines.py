@@ -138,6 +138,9 @@ def test_candidates_as_messages():
         "- Candidate 1 fails examples: `>>> f(0)`: got 1, wanted 0\n"
         "- Candidate 2 fails examples: `>>> f(0)`: got 1, wanted 0"
     )
+    assert "was chosen" not in decision_markdown(
+        report, "The first: It passes 3 of 3 examples. Done."
+    )
     report.candidates[0].code = ""
     assert candidate_markdown(report, first).endswith("It has no code.")
 
