@@ -322,6 +322,7 @@ class Cluster:
             options=replace(chosen, mode=stricter(self._mode, chosen.mode)),
             cancelled=cancelled,
             model=self._model if use_model and isinstance(self._model, StepsPhase) else None,
+            artifacts=self._settings.artifacts,
         )
         on_start(run)
         return await run.execute()

@@ -1,6 +1,7 @@
 """`Verdict`: passed, failed or not judged, with a score and its reasons."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -36,9 +37,20 @@ class Verdict(Output):
 
     def headline(self) -> str:
         """The decision as people read it first."""
-        if self.passed is None and self.not_judged:
-            return f"Not judged: {self.not_judged}"
-        return f"{self.decision.capitalize()}."
+        return headline_of(self.model_dump(include={"passed", "not_judged"}))
+
+
+SHOWN_BY_HEADLINE = frozenset(["score", "score_of", "passed", "not_judged"])
+"""Members that the headline and the reasons say in words."""
+
+
+def headline_of(output: Mapping[str, Any]) -> str:
+    """The decision as people read it first, from JSON members; empty if they are no verdict's."""
+    if "passed" not in output or output.get("cannot_do"):
+        return ""
+    if output["passed"] is None and output.get("not_judged"):
+        return f"Not judged: {output['not_judged']}"
+    return f"{decision_of(output['passed']).capitalize()}."
 
 
 def decision_of(passed: bool | None) -> Decision:

@@ -9,14 +9,15 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from agents.project_tests import unittest_runner
 from agents.project_tests.commands import ToolCommand, read_by, tool_commands
 from agents.project_tests.pytest_options import kept_options
-from agents.project_tests.python_environment import PythonEnvironment
+from agents.project_tests.python_environment import PythonEnvironment, environment_in
 from agents.project_tests.python_search import (
+    IN_PROJECT,
     Surroundings,
     folders_up,
     manager_of,
@@ -98,7 +99,12 @@ class TestPlan:
             return ""
         if not self.has_tests:
             return "The project has no tests."
-        return " ".join(self.problems[:2]) or "Nothing here can run the tests."
+        return self.advice or "Nothing here can run the tests."
+
+    @property
+    def advice(self) -> str:
+        """What is broken or missing, the first two things."""
+        return " ".join(self.problems[:2])
 
 
 def find_test_plan(
@@ -160,7 +166,8 @@ def _python(
     commands: list[TestCommand] = []
     problems: list[str] = []
     lacking: list[PythonEnvironment] = []
-    for found in python_environments(root, around):
+    below = _environment_below(root, (*tests.plain, *tests.need_pytest))
+    for found in python_environments(root, around, any_python=not below):
         if commands and not isinstance(found, str) and found.foreign:
             break  # one that belongs to the project is there: no other has its packages
         if isinstance(found, str):
@@ -175,14 +182,33 @@ def _python(
         # Some tests run, the others are named as missing in the outcome.
         commands += [_unittest(root, one, tests.plain) for one in lacking[:1]]
     own = [one for one in lacking if not one.foreign]
-    if not commands:
+    if not commands and below:
+        problems.append(
+            f"Tests below {below} have an environment of their own there: give that folder."
+        )
+    elif not any(one.kind == "pytest" for one in commands):
         problems.append(_advice(root, around, own))
     return commands, problems
 
 
+def _environment_below(root: Path, names: Iterable[str]) -> str:
+    """The first folder between a test file and the project's that has an environment; empty if none has.
+
+    Such a folder is a project in a repository of several: its tests run with its folder as working folder.
+    """
+    folders = {parent for name in names for parent in PurePosixPath(name).parents} - {
+        PurePosixPath(".")
+    }
+    for folder in sorted(folders, key=lambda one: (len(one.parts), one)):
+        for name in IN_PROJECT:
+            if isinstance(environment_in(root / folder / name, "", ""), PythonEnvironment):
+                return str(folder)
+    return ""
+
+
 def _pytest(root: Path, found: PythonEnvironment) -> TestCommand:
     options = kept_options(root)
-    words = (_program(root, found.python), *_PYTEST)
+    words: tuple[str, ...] = (_program(root, found.python), *_PYTEST)
     if options is not None:
         words += ("-o", f"addopts={options}")
     return _command(root, found, "pytest", words)

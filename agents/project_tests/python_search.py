@@ -29,7 +29,7 @@ from agents.project_tests.python_environment import (
 )
 from agents.project_tests.small_files import text_of, toml_of
 
-_IN_PROJECT = (".venv", "venv", "env", ".env", ".virtualenv", "virtualenv", ".conda")
+IN_PROJECT = (".venv", "venv", "env", ".env", ".virtualenv", "virtualenv", ".conda")
 _LOCKS = (
     ("uv.lock", "uv"), ("poetry.lock", "poetry"), ("pdm.lock", "pdm"), ("Pipfile", "pipenv"),
 )  # fmt: skip
@@ -127,7 +127,7 @@ def _beside(folder: Path, root: Path, around: Surroundings) -> Iterator[Found]:
     owner = f"{manager}'s" if manager else "the project's"
     named = around.environ.get("UV_PROJECT_ENVIRONMENT", "") if manager == "uv" else ""
     paths = [folder / named] if named else []
-    paths += [folder / name for name in _IN_PROJECT]
+    paths += [folder / name for name in IN_PROJECT]
     paths += sorted((folder / ".pixi" / "envs").glob("*"))
     for path in paths:
         shown = _shown(path, root)

@@ -148,7 +148,8 @@ def _partial(found: TestResults, plan: TestPlan) -> TestResults:
     if command is None or command.kind != "unittest" or not plan.need_pytest:
         return found
     files = plan.need_pytest
-    text = f"{len(files)} test files need pytest, which is not installed, first {files[0]}."
+    count = "1 test file needs" if len(files) == 1 else f"{len(files)} test files need"
+    text = f"{count} pytest, which is not installed, first {files[0]}."
     return replace(found, not_run=text)
 
 

@@ -39,7 +39,8 @@ def is_test_file(path: str) -> bool:
 
 def test_files(root: Path, paths: Iterable[str]) -> TestFiles:
     """Those among a project's files; a test file with the fixtures of a `conftest.py` needs pytest."""
-    plain, others = [], []
+    plain: list[str] = []
+    others: list[str] = []
     names = sorted(paths)
     fixtures = [one.rpartition("/")[0] for one in names if re.search(r"(^|/)conftest\.py$", one)]
     for name in names:

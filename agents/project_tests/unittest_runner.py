@@ -5,15 +5,22 @@ the project as working folder; it imports nothing of Pravāha. REPORT is a JUnit
 last line counts the tests. Exit status: 0 if all passed, 1 if one failed, 5 if there was none.
 """
 
+from __future__ import annotations  # the annotations are newer than Python 3.8
+
 import importlib
 import os
 import sys
 import traceback
 import unittest
+from types import FunctionType
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
+Row = Any
+"""Class name, name, kind and text of a test's outcome."""
 
-def _say(text):
+
+def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -21,42 +28,42 @@ def _say(text):
 class _Collected(unittest.TestResult):
     """Outcomes as rows: class name, name, kind, text."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.rows = []
+        self.rows: list[Row] = []
 
-    def _row(self, test, kind, text=""):
+    def _row(self, test: unittest.TestCase, kind: str, text: str = "") -> None:
         module, _, name = test.id().rpartition(".")
         self.rows.append((module, name, kind, text))
         _say(kind + " " + test.id())
         if text:
             _say(text)
 
-    def addSuccess(self, test):  # noqa: N802
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().addSuccess(test)
         self._row(test, "passed")
 
-    def addFailure(self, test, err):  # noqa: N802
+    def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
         super().addFailure(test, err)
         self._row(test, "failure", self.failures[-1][1])
 
-    def addError(self, test, err):  # noqa: N802
+    def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
         super().addError(test, err)
         self._row(test, "error", self.errors[-1][1])
 
-    def addSkip(self, test, reason):  # noqa: N802
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
         super().addSkip(test, reason)
         self._row(test, "skipped")
 
-    def addExpectedFailure(self, test, err):  # noqa: N802
+    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
         super().addExpectedFailure(test, err)
         self._row(test, "skipped")
 
-    def addUnexpectedSuccess(self, test):  # noqa: N802
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().addUnexpectedSuccess(test)
         self._row(test, "failure", "an expected failure passed")
 
-    def addSubTest(self, test, subtest, err):  # noqa: N802
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:  # noqa: N802
         super().addSubTest(test, subtest, err)
         if err is not None:
             text = "".join(traceback.format_exception(*err))
@@ -66,15 +73,15 @@ class _Collected(unittest.TestResult):
 class _Function(unittest.FunctionTestCase):
     """A plain function, under the name that pytest gives it."""
 
-    def __init__(self, module, function):
+    def __init__(self, module: str, function: FunctionType) -> None:
         super().__init__(function)
         self._id = module + "." + function.__name__
 
-    def id(self):
+    def id(self) -> str:
         return self._id
 
 
-def _module_name(path):
+def _module_name(path: str) -> tuple[str, str]:
     """Dotted name of a file, with the folder that must be on the search path."""
     folder, name = os.path.split(os.path.abspath(path))
     parts = [os.path.splitext(name)[0]]
@@ -84,12 +91,12 @@ def _module_name(path):
     return folder, ".".join(parts)
 
 
-def _reported_name(path):
+def _reported_name(path: str) -> str:
     """The name that pytest's report gives a file: its path with dots."""
     return os.path.splitext(path)[0].replace("/", ".").replace(os.sep, ".")
 
 
-def _tests_of(path, result):
+def _tests_of(path: str, result: _Collected) -> tuple[str, str, unittest.TestSuite] | None:
     folder, name = _module_name(path)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -120,7 +127,7 @@ def _tests_of(path, result):
     return name, reported, suite
 
 
-def main(report, paths):
+def main(report: str, paths: list[str]) -> int:
     """Run the files; the exit status."""
     sys.path.insert(0, os.getcwd())
     result = _Collected()
@@ -143,7 +150,7 @@ def main(report, paths):
     return 1 if failed else 0 if kinds else 5
 
 
-def _write(report, rows):
+def _write(report: str, rows: list[Row]) -> None:
     lines = ["<testsuites><testsuite>"]
     for module, name, kind, text in rows:
         clean = "".join(one if one >= " " or one in "\n\t" else "?" for one in text)[-4000:]

@@ -15,11 +15,12 @@ from agents.api.finding import Finding, Severity, merge_findings
 from agents.detectors.detector import Detector, DetectorContext
 from agents.outputs.patch import Patch
 from agents.procedures.audit.patch_applier import patch_of
-from agents.procedures.audit.score import counts_text, score_of
+from agents.procedures.audit.score import score_of, score_text
 from agents.procedures.audit.test_generator import reproducing_tests
 from agents.project_tests.results import TestResults
 from agents.project_tests.run import run_tests
 from agents.repair.acceptance import Acceptance, Approve, Gate, nobody
+from agents.repair.judgement import Judgement, judge
 from agents.repair.project_root import Project
 from agents.repair.result import RepairResult, Round
 from agents.repair.work_copy import WorkCopy
@@ -72,6 +73,7 @@ class Healer:
         rounds: finished rounds, and the present one so far.
         findings: of the last audit.
         notes: what detectors had to say.
+        tests: the last outcome of all tests; None if they did not run.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Healer:
         self.rounds: list[Round] = []
         self.findings: list[Finding] = []
         self.notes: list[str] = []
+        self.tests: TestResults | None = None
         self._copy = copy
         self._project = project
         self._detectors = detectors
@@ -99,11 +102,9 @@ class Healer:
         """The bar that the last audit must reach."""
         return BARS[max(0, len(self.rounds) - 1)]
 
-    @property
-    def passed(self) -> bool:
-        """Whether the last audit reached it without a critical finding."""
-        critical = any(one.severity is Severity.CRITICAL for one in self.findings)
-        return score_of(self.findings) >= self.bar and not critical
+    def judgement(self, not_run: str) -> Judgement:
+        """Whether the project passes; `not_run` says why its tests did not run."""
+        return judge(self.findings, self.bar, self.tests, not_run)
 
     async def audit(self, *, review: bool = True) -> list[Finding]:
         """Run the auditors in parallel over the copy; the audited part's findings, worst first.
@@ -156,6 +157,7 @@ class Healer:
         Raises:
             Exception: what `check` raises.
         """
+        self.tests = baseline
         gate = Gate(self._copy, baseline, self._detectors, approve=self._remembering_approve)
         for number, bar in enumerate(BARS, 1):
             workspace = await asyncio.to_thread(self._copy.workspace)
@@ -168,9 +170,7 @@ class Healer:
             async for decision in self._decisions(gate, node):
                 made = (*self.rounds[-1].decisions, decision)
                 self.rounds[-1] = Round(bar, score, found, made)
-            after = (
-                f"score {score_of(self.findings)} of 100 (bar {bar}): {counts_text(self.findings)}"
-            )
+            after = score_text(self.findings, f"the bar is {bar}")
             self._state(node, "ok", reason=after)
             if not any(one.accepted for one in self.rounds[-1].decisions):
                 return
@@ -190,6 +190,7 @@ class Healer:
             attempted.add(pending[0].id)
             decision = await self._repair(gate, pending[0], node)
             if decision.accepted:
+                self.tests = gate.baseline
                 await self.audit()
                 attempted.discard(pending[0].id)  # what still has this id is another place
             yield decision
@@ -291,10 +292,11 @@ async def heal(
         return RepairResult(
             run="",
             rounds=tuple(healer.rounds),
-            passed=healer.passed,
+            judgement=healer.judgement("No finding called for a repair."),
             bar=healer.bar,
             score=score_of(healer.findings),
             findings=tuple(healer.findings),
+            tests=healer.tests,
             diff=await asyncio.to_thread(copy.diff),
         )
 

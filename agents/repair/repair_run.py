@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agents.api.agent_spec import AgentSpec, PermissionMode
 from agents.api.budget import Budget, BudgetMeter
@@ -33,6 +34,7 @@ from agents.repair.acceptance import Gate
 from agents.repair.apply import apply_changes, undo_unfinished
 from agents.repair.failing_tests.failing_test_repair import NODE, FailingTestRepair, no_model
 from agents.repair.heal import Healer, HealOptions, as_found, baseline_of, fixers
+from agents.repair.judgement import Judgement
 from agents.repair.model_help import ModelHelp
 from agents.repair.permissions import Permissions
 from agents.repair.project_root import Project
@@ -88,6 +90,7 @@ class RepairRun:
         options: RepairOptions,
         cancelled: asyncio.Event | None = None,
         model: StepsPhase | None = None,
+        artifacts: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a run.
@@ -100,6 +103,7 @@ class RepairRun:
             options: what the user chose.
             cancelled: set to stop the run.
             model: the model phase, or None to run without a model.
+            artifacts: folder for the output of the tests; None keeps none.
             clock: monotonic seconds.
 
         Raises:
@@ -125,11 +129,12 @@ class RepairRun:
             self._model = ModelHelp(model, self._specs, self._meter, self.log, self._note)
         self._healer: Healer | None = None
         self._failing: FailingTestRepair | None = None
-        self._still_failing = 0
         self._told: set[str] = set()
         self._diff = ""
         self._applied = False
-        self._baseline_ran = False
+        self._artifacts = artifacts
+        self._not_run = ""
+        self._nothing_to_repair = False
 
     async def execute(self) -> RepairResult:
         """Run to the end. Never raises for what goes wrong; only `asyncio.CancelledError` passes."""
@@ -167,34 +172,48 @@ class RepairRun:
         self._row("audit", "running")
         self._found(await healer.audit(review=False))
         self._row("audit", "ok", reason=f"{len(self._detectors)} detectors")
+        wanted = bool(healer.wanted(copy.workspace()))
         plan = await asyncio.to_thread(find_test_plan, self._project.root)
         if not plan.has_tests:
             self._found(await healer.review())
-            if not healer.wanted(copy.workspace()):
+            wanted = bool(healer.wanted(copy.workspace()))
+            if not wanted:
+                self._nothing_to_repair = True
+                self._not_run = "No finding called for a repair, so the tests were not run."
                 return
         try:
             await self._permissions.ask(
                 "run_tests",
                 Effect.EXECUTE,
-                target=f"pytest in a copy of {self._project.root}",
-                arguments=f"python -m pytest, over and over, in a copy of {self._project.root}",
+                target=f"the tests in a copy of {self._project.root}",
+                arguments=f"{await self._tests_line()}, over and over, in a copy of {self._project.root}",
                 reason="running a project's tests executes its code",
                 node="tests",
             )
         except PermissionDenied as error:
-            self._note(f"Nothing was repaired, because only tests can prove a repair. {error}")
+            because = "only tests can prove a repair" if wanted else "the tests were not run"
+            self._note(f"Nothing was repaired, because {because}. {error}")
             self._row("tests", "denied", reason=str(error))
+            self._not_run = str(error)
+            self._nothing_to_repair = not wanted
             if plan.has_tests:
                 self._found(await healer.review())
             return
         self._row("tests", "running")
-        baseline = await baseline_of(copy, self._project.root)
+        output = None if self._artifacts is None else self._artifacts / f"tests-{self.id}.log"
+        baseline = await baseline_of(copy, self._project.root, output)
+        if baseline.used:
+            self._note(baseline.used)
+        if baseline.output is not None:
+            self._note(f"The output of the tests is in {baseline.output}.")
         passed, failed = len(baseline.passed), len(baseline.failed)
-        self._row("tests", "ok", reason=f"{passed} pass, {failed} fail before any change")
+        reason = f"{passed} pass, {failed} fail before any change. {baseline.used}"
+        self._row("tests", "ok", reason=reason.strip())
         if not baseline.any:
             self._note(
                 "The project has no tests: only a test written for a finding judges its repair."
             )
+        healer.tests = baseline
         if failed:
             # A model that looks for further defects before the tests pass would only cost time.
             baseline = await self._mend_tests(healer, copy, baseline)
@@ -232,15 +251,20 @@ class RepairRun:
             await repair.repair()
         except InvalidTask as error:
             self._note(str(error))
+        healer.tests = gate.baseline
         left = len(gate.baseline.failed)
         mended = len(baseline.failed) - left
         self._row(NODE, "ok", reason=f"{mended} of {len(baseline.failed)} pass now")
-        self._still_failing = left
         if left:
             self._note(f"{left} of its tests still fail; they judge no other repair.")
         if any(one.accepted for one in repair.decisions):
             await healer.audit(review=False)
         return gate.baseline
+
+    async def _tests_line(self) -> str:
+        """The command that runs the tests, as far as the files show it."""
+        plan = await asyncio.to_thread(find_test_plan, self._project.root)
+        return plan.commands[0].line if plan.commands else "python -m pytest"
 
     def _heal_options(self) -> HealOptions:
         model = self._model
@@ -353,20 +377,28 @@ class RepairRun:
             notes=tuple(self._notes),
             usage=replace(usage, seconds=self._clock() - self._began),
             error=error,
-            still_failing=self._still_failing,
             failing_tests=() if self._failing is None else tuple(self._failing.decisions),
         )
         if healer is not None:
             result = replace(
                 result,
                 rounds=tuple(healer.rounds),
-                passed=healer.passed and state is RunState.OK and not self._still_failing,
+                judgement=_stopped(healer.judgement(error or self._not_run), state, error),
+                nothing_to_repair=self._nothing_to_repair,
+                tests=healer.tests,
                 bar=healer.bar,
                 score=score_of(healer.findings),
                 findings=tuple(healer.findings),
             )
         self.log.append(RunEventType.RUN_STATE, state=state.value, error=error)
         return result
+
+
+def _stopped(judgement: Judgement, state: RunState, error: str) -> Judgement:
+    """A run that did not finish passes nothing."""
+    if state is RunState.OK or judgement.passed is not True:
+        return judgement
+    return replace(judgement, passed=None, not_judged=error)
 
 
 def _short_digest(diff: str) -> str:

@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.api.events import RunState
-from agents.api.finding import Finding, Severity, finding_fields
+from agents.api.finding import Finding, finding_fields
 from agents.api.usage import Usage
+from agents.outputs.verdict import decision_of
+from agents.procedures.audit.score import SCORED
+from agents.project_tests.results import TestResults, fields_of
 from agents.repair.acceptance import Acceptance
+from agents.repair.judgement import NO_AUDIT, Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,12 @@ class RepairResult:
         run: its id.
         state: how it finished.
         rounds: at most three.
-        passed: whether the last audit reached its bar without a critical finding.
+        judgement: whether the project passes; not judged before there is an audit.
+        nothing_to_repair: whether the first audit found nothing that a repair is tried for.
         bar: the bar of the last audit.
-        score: of the last audit.
+        score: of the last audit, by the detectors' findings.
         findings: those of the last audit.
+        tests: the last outcome of all tests; None if they did not run.
         diff: everything that was accepted, tests included, as one unified diff.
         applied: whether the diff was written to the user's tree.
         model: name of the model that took part, or empty.
@@ -46,16 +52,17 @@ class RepairResult:
         usage: what it used.
         error: one sentence if it failed.
         failing_tests: decisions about tests that failed before any change.
-        still_failing: how many of these tests fail at the end.
     """
 
     run: str
     state: RunState = RunState.OK
     rounds: tuple[Round, ...] = ()
-    passed: bool = False
+    judgement: Judgement = NO_AUDIT
+    nothing_to_repair: bool = False
     bar: int = 0
     score: int = 0
     findings: tuple[Finding, ...] = ()
+    tests: TestResults | None = None
     diff: str = ""
     applied: bool = False
     model: str = ""
@@ -63,7 +70,6 @@ class RepairResult:
     usage: Usage = field(default_factory=Usage)
     error: str = ""
     failing_tests: tuple[Acceptance, ...] = ()
-    still_failing: int = 0
 
     @property
     def decisions(self) -> list[Acceptance]:
@@ -80,19 +86,24 @@ class RepairResult:
         """The rejected patches."""
         return [one for one in self.decisions if not one.accepted]
 
+    @property
+    def passed(self) -> bool | None:
+        """Whether the project passes; None if that was not judged."""
+        return self.judgement.passed
+
     def summary(self) -> str:
-        """One line: what was repaired, the score and the bar."""
+        """What was repaired, the score and the bar, the tests, and the decision."""
         tried = len(self.accepted) + len(self.rejected)
-        reached = "reaches" if self.score >= self.bar else "misses"
-        critical = sum(one.severity is Severity.CRITICAL for one in self.findings)
-        still = f"; {critical} critical findings are open" if critical else ""
-        kept = "applied" if self.applied else "not applied"
-        change = f"; the diff is {kept}" if self.diff else ""
-        failing = f"; {self.still_failing} tests still fail" if self.still_failing else ""
-        return (
-            f"{len(self.accepted)} of {tried} findings repaired; score {self.score} of 100 {reached} the "
-            f"bar of {self.bar}{still}{failing}{change}."
-        )
+        parts = [
+            f"{len(self.accepted)} of {tried} findings repaired" if tried else "Nothing repaired"
+        ]
+        parts += self.judgement.reasons
+        if self.diff:
+            parts.append(f"the diff is {'applied' if self.applied else 'not applied'}")
+        decision = f"{decision_of(self.passed).capitalize()}."
+        if self.judgement.not_judged:
+            decision = f"Not judged: {self.judgement.not_judged}"
+        return f"{'; '.join(parts)}. {decision}"
 
     def fields(self) -> Mapping[str, Any]:
         """The result as JSON members: those of `pravaha agents repair --json`."""
@@ -104,14 +115,16 @@ class RepairResult:
             "output": {
                 "text": self.summary(),
                 "passed": self.passed,
+                "not_judged": self.judgement.not_judged,
                 "score": self.score,
+                "score_of": SCORED,
+                "tests": None if self.tests is None else fields_of(self.tests),
                 "bar": self.bar,
                 "applied": self.applied,
                 "decisions": [decision_text(one) for one in self.decisions],
                 "diff": self.diff,
             },
             "failing_tests": [_decision_fields(one) for one in self.failing_tests],
-            "still_failing": self.still_failing,
             "rounds": [
                 {
                     "bar": each.bar,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.outputs.finding_markdown import finding_markdown
+from agents.outputs.verdict import SHOWN_BY_HEADLINE, headline_of
 
 MAX_FINDINGS = 30
 MAX_CHARS = 20_000
@@ -25,7 +26,14 @@ def markdown_of(name: str, result: Mapping[str, Any]) -> str:
     if len(findings) > MAX_FINDINGS:
         items.append(f"- and {len(findings) - MAX_FINDINGS} more findings")
     parts += ["\n".join(items)] if items else []
-    parts += [_member(member, value) for member, value in output.items() if _has(value)]
+    headline = headline_of(output)
+    parts += [f"**{headline}**"] if headline else []
+    said = SHOWN_BY_HEADLINE if headline else frozenset()
+    parts += [
+        _member(member, value)
+        for member, value in output.items()
+        if _has(value) and member not in said
+    ]
     parts += [f"*{note}*" for note in (result.get("notes") or ())[:10]]
     text = "\n\n".join(parts)
     return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}\n\n…"

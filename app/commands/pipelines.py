@@ -121,7 +121,8 @@ def run(
 ) -> None:
     """Run a pipeline. Its id is printed first; `pipelines resume ID` goes on after a crash.
 
-    Exits with 0 if no finding has the severity of --fail-on, 1 if one has, 2 if the run failed.
+    Exits with 0 if no finding has the severity of --fail-on and the last verdict passed, 1 if one has or it
+    did not, 2 if the run failed, 3 if the verdict was not judged, as the tests could not run.
     """
     from agents.api.budget import Budget
 
@@ -248,8 +249,9 @@ def _execute(
     """
     from agents.api.agent_spec import PermissionMode
     from agents.api.events import RunState
-    from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
+    from app.commands.agents.command import EXIT_FAILED
     from app.commands.agents.running import threshold_of
+    from app.commands.agents.status import status_of
     from engine.api.errors import PravahaError
 
     refuse_remote_contradictions(flags)
@@ -264,12 +266,9 @@ def _execute(
         raise typer.Exit(EXIT_FAILED) from None
     if result.state not in (RunState.OK, RunState.CANCELLED):
         raise typer.Exit(EXIT_FAILED)
-    found = threshold is not None and any(
-        finding.severity.at_least(threshold)
-        for node in result.nodes.values()
-        for finding in node.findings
-    )
-    raise typer.Exit(EXIT_FINDINGS if found else 0)
+    nodes = list(result.nodes.values())
+    findings = [finding for node in nodes for finding in node.findings]
+    raise typer.Exit(status_of(findings, [node.output for node in nodes], threshold))
 
 
 def _store(stack: ExitStack) -> "RunStore | None":

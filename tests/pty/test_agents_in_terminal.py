@@ -11,6 +11,7 @@ import pytest
 
 from app.tui.widgets.approval import QUIET_S
 from tests.pty.terminal import Terminal
+from tests.unit.agents.project_tests.conftest import make_venv
 
 PRAVAHA = str(Path(sys.executable).with_name("pravaha"))
 ENTER, ESCAPE, SHIFT_TAB, CTRL_Q = "\r", "\x1b", "\x1b[Z", "\x11"
@@ -35,6 +36,7 @@ def project(tmp_path):
     folder.mkdir()
     (folder / "app.py").write_text(SHOP)
     (folder / "test_app.py").write_text("def test_sum():\n    assert 1 + 1 == 2\n")
+    make_venv(folder / ".venv", "pytest")
     return folder
 
 
@@ -74,7 +76,9 @@ def test_a_person_reviews_a_project_denies_a_call_allows_one_and_finds_the_findi
     terminal.wait_for("security_audit", "injection_scanner", "secrets_scanner")
 
     # The first call runs the project's tests.
-    terminal.wait_for("1 waiting for approval", "output_verifier", "shell python -m pytest -q")
+    terminal.wait_for(
+        "1 waiting for approval", "output_verifier", "shell ./.venv/bin/python -m pytest"
+    )
     answer(terminal, "n")
     terminal.wait_for("why not?")
     terminal.type("no tests now")

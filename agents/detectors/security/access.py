@@ -7,7 +7,7 @@ no route is checked at all, the others are noted only.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agents.api.finding import Finding, Severity
@@ -16,6 +16,7 @@ from agents.detectors.audit.python_module import PythonModule
 from agents.detectors.detector import Detector, DetectorContext
 from agents.detectors.python_names import argument, constant
 from agents.detectors.rule_file import JAVASCRIPT, RuleEntry, RuleFile
+from agents.detectors.security.request_data import client_values, requested_key
 from agents.detectors.security.tree_code import TreeCode, tree_code, tree_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -74,6 +75,7 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
     for module in python_files(workspace, context, tests=False):
         routes += _python_routes(module)
         yield from _python_roles(module)
+        yield from _open_views(module)
         yield from _foreign_records(module)
     for file in tree_files(workspace, context, (*JAVASCRIPT, "go")):
         code = tree_code(file)
@@ -178,10 +180,42 @@ def _is_route(node: ast.expr) -> bool:
     return node.func.attr in names and isinstance(first, str) and first.startswith("/")
 
 
+_CHANGING = frozenset(["delete", "destroy", "put", "patch", "update", "partial_update"])
+
+
+def _open_views(module: PythonModule) -> Iterator[Finding]:
+    """Views of Django REST framework that change or delete, and let everybody do it."""
+    for owner in module.of(ast.ClassDef):
+        if _PUBLIC.search(owner.name):
+            continue
+        for node in owner.body:
+            if (
+                not isinstance(node, ast.Assign)
+                or ast.unparse(node.targets[0]) != "permission_classes"
+            ):
+                continue
+            if not isinstance(node.value, ast.List | ast.Tuple):
+                continue
+            names = [ast.unparse(one).rpartition(".")[2] for one in node.value.elts]
+            methods = {one.name for one in owner.body if isinstance(one, ast.FunctionDef)}
+            changes = methods & _CHANGING or any(
+                ast.unparse(one).endswith(("ModelViewSet", "DestroyAPIView")) for one in owner.bases
+            )
+            if changes and (not names or names == ["AllowAny"]):
+                yield RULES["missing-authentication"].at(
+                    module.file,
+                    node.lineno,
+                    f"{owner.name} lets everybody change and delete: name who may.",
+                    severity=_HIGH,
+                    confidence=0.7,
+                )
+
+
 def _python_roles(module: PythonModule) -> Iterator[Finding]:
-    """`request.args.get("role") == "admin"`, `if request.json["is_admin"]:`."""
+    """`request.args.get("role") == "admin"`, `if request.json["is_admin"]:`, also by way of a name."""
     if "request" not in module.file.text:
         return
+    of_function: dict[ast.AST | None, Mapping[str, ast.expr]] = {None: {}}
     for node in module.of(ast.Compare, ast.If, ast.IfExp, ast.While, ast.BoolOp):
         tests: list[ast.expr] = []
         if isinstance(node, ast.Compare):
@@ -190,30 +224,16 @@ def _python_roles(module: PythonModule) -> Iterator[Finding]:
             tests = [node.test]
         elif isinstance(node, ast.BoolOp):
             tests = node.values
+        function = module.function_of(node)
+        if function is not None and function not in of_function:
+            of_function[function] = client_values(module, function)
+        values = of_function[function]
         for one in tests:
-            key = _requested_key(one)
+            source = values.get(one.id, one) if isinstance(one, ast.Name) else one
+            key = requested_key(source, values)
             if key and _ROLE_KEY.match(key):
                 text = f"The client sends {key} itself: take it from the session or the database."
                 yield RULES["client-supplied-role"].at(module.file, one.lineno, text)
-
-
-def _requested_key(node: ast.expr) -> str:
-    """The key that is read of a request's arguments, form, body, headers or cookies; empty otherwise."""
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "get"
-    ):
-        owner, key = node.func.value, constant(argument(node, 0))
-    elif isinstance(node, ast.Subscript):
-        owner, key = node.value, constant(node.slice)
-    else:
-        return ""
-    written = ast.unparse(owner)
-    parts = r"(args|form|values|json|get_json\(.*\)|headers|cookies|GET|POST|COOKIES|META|query_params|data)"
-    if re.search(rf"\brequest\.{parts}$", written) and isinstance(key, str):
-        return key
-    return ""
 
 
 _LOOKUPS = re.compile(

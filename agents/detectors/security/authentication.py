@@ -31,8 +31,11 @@ def _detect(workspace: Workspace, context: DetectorContext) -> Iterator[Finding]
 
 def _calls(module: PythonModule) -> Iterator[Finding]:
     for call, name in module.calls:
-        if name in ("jwt.decode", "jose.jwt.decode"):
+        if name in ("jwt.decode", "jose.jwt.decode", "jwt.decode_complete"):
             yield from _token_read(module, call)
+        elif name in _UNVERIFIED:
+            text = f"{name.rpartition('.')[2]} does not check the signature: use decode."
+            yield RULES["unverified-token"].at(module.file, call.lineno, text)
         elif name in ("jwt.encode", "jose.jwt.encode"):
             payload = argument(call, 0, "payload", "claims")
             if isinstance(payload, ast.Dict):
@@ -57,6 +60,7 @@ def _calls(module: PythonModule) -> Iterator[Finding]:
             text = "The debugger lets visitors run code: read debug from the environment."
             yield RULES["debug-mode"].at(module.file, call.lineno, text)
     for function in module.functions:
+        yield from _token_taken_apart(module, function)
         for one in function.decorator_list:
             if isinstance(one, ast.Name | ast.Attribute) and module.names.resolve(one).endswith(
                 "csrf_exempt"
@@ -81,6 +85,8 @@ def _token_made(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
 
 def _token_read(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
     options = argument(call, None, "options")
+    if isinstance(options, ast.Name):
+        options = module.constants.get(options.id, options)
     written = "" if options is None else ast.unparse(options)
     off = re.search(r"['\"]verify_(signature|aud|exp)['\"]: False", written)
     if is_false(argument(call, None, "verify")) or (off and off[1] == "signature"):
@@ -95,9 +101,64 @@ def _token_read(module: PythonModule, call: ast.Call) -> Iterator[Finding]:
     algorithms = argument(call, 2, "algorithms")
     if algorithms is None:
         yield RULES["token-algorithms"].at(module.file, call.lineno)
+    elif _from_header(module, call, algorithms):
+        text = "The token itself names its algorithm: name those that are accepted."
+        yield RULES["token-algorithms"].at(module.file, call.lineno, text)
     elif re.search(r"['\"]none['\"]", ast.unparse(algorithms), re.I):
         text = "The algorithm none accepts any token."
         yield RULES["unverified-token"].at(module.file, call.lineno, text)
+
+
+def _from_header(module: PythonModule, call: ast.Call, algorithms: ast.expr) -> bool:
+    """Whether the algorithms are those that `get_unverified_header` read from the token."""
+    written = [ast.unparse(algorithms)]
+    for one in ast.walk(algorithms):
+        if isinstance(one, ast.Name) and one.id in module.constants:
+            value = module.constants[one.id]
+            written.append(ast.unparse(value))
+            written += [
+                ast.unparse(module.constants[inner.id])
+                for inner in ast.walk(value)
+                if isinstance(inner, ast.Name) and inner.id in module.constants
+            ]
+    return any("get_unverified_header" in one for one in written)
+
+
+_UNVERIFIED = frozenset(
+    [
+        "jose.jwt.get_unverified_claims",
+        "jose.jws.get_unverified_claims",
+        "jwt.get_unverified_claims",
+    ]
+)
+_TOKEN_PARTS = re.compile(r"(?i)token|jwt|bearer|authorization")
+_VERIFIED = re.compile(r"(?i)verif|hmac|signature\s*[!=]=|compare_digest|public_key|jwks")
+
+
+def _token_taken_apart(
+    module: PythonModule, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Finding]:
+    """`token.split(".")` and the payload decoded, without a word about the signature in the module."""
+    splits = None
+    decodes = loads = False
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        name = module.names.resolve(node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "rsplit"):
+            owner = ast.unparse(node.func.value)
+            if constant(argument(node, 0)) == "." and _TOKEN_PARTS.search(owner):
+                splits = node
+        decodes = decodes or name.rpartition(".")[2] in ("urlsafe_b64decode", "b64decode")
+        loads = loads or name.rpartition(".")[2] == "loads"
+    if splits is not None and decodes and loads and not _VERIFIED.search(_code_of(module)):
+        text = "The token is read without checking its signature."
+        yield RULES["unverified-token"].at(module.file, splits.lineno, text, confidence=0.8)
+
+
+def _code_of(module: PythonModule) -> str:
+    """The names and texts of a module that say what it does: its code without comments."""
+    return ast.unparse(module.tree)
 
 
 def _name_of(node: ast.expr) -> str:

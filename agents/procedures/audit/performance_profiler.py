@@ -14,6 +14,8 @@ from agents.api.errors import InvalidTask, PermissionDenied
 from agents.api.finding import Finding, Severity, merge_findings
 from agents.outputs.findings import FindingRecord, Findings
 from agents.procedures.procedure import AgentTask, ProcedureContext
+from agents.project_tests.plan import environments_for
+from agents.project_tests.python_search import OWN
 from agents.workspace.workspace import Workspace
 
 PROFILE_S = 300
@@ -74,6 +76,9 @@ async def _profiled(arguments: str, task: AgentTask, context: ProcedureContext) 
     if "output" not in done:
         context.note(f"Nothing was profiled: {done['text']}"[:300])
         return []
+    found = await context.in_thread(environments_for, task.workspace.root, "python")
+    used = f"{found[0].name}, because {found[0].why}" if found else OWN
+    context.note(f"Profiled with {used}.")
     rows = list(hot_functions(done["output"]))
     if not rows and _TOTAL.search(done["output"]) is None:
         context.note("Nothing was profiled: the command printed no profile.")

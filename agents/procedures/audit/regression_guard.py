@@ -1,4 +1,4 @@
-"""Before against after: what a change broke, and findings that the base did not have."""
+"""Before against after: what a change broke, findings that the base did not have, and the tests after it."""
 
 from collections import Counter
 from dataclasses import replace
@@ -10,17 +10,24 @@ from agents.detectors.audit.regression import regressions
 from agents.detectors.detector import DetectorContext
 from agents.outputs.findings import FindingRecord
 from agents.outputs.verdict import Verdict
-from agents.procedures.audit.score import counts_text, score_of
+from agents.procedures.audit.project_tests import project_tests
+from agents.procedures.audit.score import score_of, score_text
+from agents.procedures.audit.tests_outcome import tests_outcome
 from agents.procedures.procedure import AgentTask, ProcedureContext
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace, open_workspace
 
+NEW = "the findings that are new since the base"
 _COMPARED = (SYNTAX, LOGIC, EDGE_CASES)
+_ASIDE = "Only the tests of a project's folder are run: give `{}` as the folder, and the other one as base."
 _PAIRS = (("before", "after"), ("base", "head"), ("old", "new"))
 
 
 async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
-    """A verdict over the workspace against `task.base`, or over two folders `before/` and `after/` within it."""
+    """A verdict over the workspace against `task.base`, or over two folders `before/` and `after/` within it.
+
+    A change that broke nothing that is seen in the source passes if the project's tests pass after it.
+    """
     base = task.base or _base_input(task)
     if base is None:
         pair = _pair(task.workspace)
@@ -31,19 +38,21 @@ async def run(task: AgentTask, context: ProcedureContext) -> Verdict:
         before, after, prefix = pair
         found = await context.in_thread(_compare, before, after)
         found = [_moved(finding, prefix) for finding in found]
+        tests = task.inputs.get("tests") or {"problem": _ASIDE.format(prefix.rstrip("/"))}
     else:
         found = await context.in_thread(_compare_folder, base, task.workspace)
-    passed = not any(finding.severity.at_least(Severity.HIGH) for finding in found)
-    score = score_of(found)
-    reasons = [f"Score {score} of 100: {counts_text(found)}."]
-    reasons += [
-        f"{finding.file}:{finding.line} {finding.message}"[:300]
-        for finding in found
-        if finding.severity.at_least(Severity.HIGH)
-    ][:20]
+        tests = await project_tests(task, context)
+    serious = [one for one in found if one.severity.at_least(Severity.HIGH)]
+    failed, unjudged, outcome = tests_outcome(tests)
+    passed = False if serious or failed else None if unjudged else True
+    reasons = [score_text(found, outcome, of=NEW)]
+    reasons += [f"{one.file}:{one.line} {one.message}"[:300] for one in serious[:20]]
+    reasons += [text[:300] for text in (failed, str(tests.get("used") or "")) if text]
     return Verdict(
-        score=score,
+        score=score_of(found),
+        score_of=NEW,
         passed=passed,
+        not_judged=unjudged[:300] if passed is None else "",
         reasons=reasons,
         findings=[FindingRecord.of(finding) for finding in found[:500]],
     )

@@ -29,7 +29,7 @@ def counts_text(findings: Iterable[Finding]) -> str:
 SCORED = "the detectors' findings"
 
 
-def score_text(findings: Sequence[Finding], more: str = "") -> str:
+def score_text(findings: Sequence[Finding], more: str = "", *, of: str = SCORED) -> str:
     """The score with what it is of: `98 of 100 by the detectors' findings (2 low)`, and more behind it."""
     end = f"; {more}" if more else ""
-    return f"{score_of(findings)} of 100 by {SCORED} ({counts_text(findings)}){end}."
+    return f"{score_of(findings)} of 100 by {of} ({counts_text(findings)}){end}."

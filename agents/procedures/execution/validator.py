@@ -76,10 +76,12 @@ def judge_results(
     passed = not found and not failed and covered == items
     if passed:
         reasons.append(f"All {max(1, checks - 1)} checks passed.")
-    score = 100.0 if passed else min(99.0, 100 * passed_checks / checks)
+    score = round(100.0 if passed else min(99.0, 100 * passed_checks / checks), 1)
+    scored = f"{checks} checks of the output against its requirements"
+    reasons.append(f"{score:g} of 100 by {scored}.")
     return Verdict(
-        score=round(score, 1),
-        score_of=f"{checks} checks of the output against its requirements",
+        score=score,
+        score_of=scored,
         passed=passed,
         reasons=reasons,
         findings=found,

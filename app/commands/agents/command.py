@@ -18,6 +18,8 @@ agents_app = typer.Typer(
 
 EXIT_FINDINGS = 1
 EXIT_FAILED = 2
+EXIT_UNJUDGED = 3
+"""There is a verdict to give, and it was not given: the tests that decide it did not run."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 KeyArgument = Annotated[str, typer.Argument(help="The agent's key, as `agents list` shows it.")]
@@ -146,7 +148,8 @@ def run(
 ) -> None:
     """Run one agent on files or a text.
 
-    Exits with 0 if no finding has the severity of --fail-on, 1 if one has, 2 if the run failed. Ctrl+C ends
+    Exits with 0 if no finding has the severity of --fail-on and a verdict passed, 1 if one has or it did not,
+    2 if the run failed, 3 if the verdict was not judged, as the tests could not run. Ctrl+C ends
     the run and prints the partial result.
     """
     from app.commands.agents.running import RunOptions, run_agent
@@ -241,8 +244,9 @@ def repair(
     and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
     Ctrl+C leaves your files as they are and prints the partial result.
 
-    Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three) and no critical
-    finding is open, 1 if findings remain, 2 if the repair failed.
+    Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three), no critical
+    finding is open and the tests pass, or if nothing was to be repaired; with 1 if findings remain or tests
+    fail, 2 if the repair failed, 3 if it was not judged, as the tests did not run.
     """
     from app.commands.agents.repairing import RepairArguments, run_repair
 

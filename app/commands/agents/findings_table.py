@@ -9,6 +9,7 @@ from rich.text import Text
 
 from agents.api.events import RunState
 from agents.api.finding import Finding, Severity, merge_findings
+from agents.outputs.verdict import SHOWN_BY_HEADLINE, headline_of
 from agents.pipelines.pipeline_run import PipelineResult
 from agents.runs.result import RunResult
 from app.commands.console import console
@@ -87,7 +88,12 @@ def _other_output(result: RunResult) -> list[Any]:
     if result.output is None:
         return []
     blocks: list[Any] = []
-    for name, value in result.output.model_dump(mode="json").items():
+    members = result.output.model_dump(mode="json")
+    headline = headline_of(members)
+    if headline:
+        blocks.append(Text(safe_line(headline), style="bold"))
+        members = {key: value for key, value in members.items() if key not in SHOWN_BY_HEADLINE}
+    for name, value in members.items():
         if name == "findings" or value in (None, "", [], {}):
             continue
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -20,11 +20,11 @@ from agents.repair.repair_run import AUDITORS, BUDGET, RepairOptions, RepairRun
 from agents.repair.result import RepairResult
 from agents.runs.approvals import Approvals
 from app.commands.agents.asking import TerminalApprover, can_ask
-from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
+from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS, EXIT_UNJUDGED
 from app.commands.agents.findings_table import findings_table
 from app.commands.agents.progress import cancel_on_interrupt
 from app.commands.console import console
-from app.runtime.agents import open_model_client, open_registry, open_roster
+from app.runtime.agents import open_model_client, open_registry, open_roster, tool_settings
 from app.settings.sources import load_settings
 from app.text.safe_text import safe_line, safe_text
 from engine.api.errors import PravahaError
@@ -62,7 +62,9 @@ def run_repair(given: RepairArguments, flags: dict[str, Any]) -> int:
         return EXIT_FAILED
     if result.state is RunState.FAILED:
         return EXIT_FAILED
-    return 0 if result.passed else EXIT_FINDINGS
+    if result.passed is None and not result.nothing_to_repair:
+        return EXIT_UNJUDGED
+    return EXIT_FINDINGS if result.passed is False else 0
 
 
 def options_of(given: RepairArguments) -> RepairOptions:
@@ -93,7 +95,8 @@ def options_of(given: RepairArguments) -> RepairOptions:
 async def _run(
     given: RepairArguments, options: RepairOptions, flags: dict[str, Any]
 ) -> RepairResult:
-    registry = open_registry(load_settings(flags))
+    settings = load_settings(flags)
+    registry = open_registry(settings)
     approvals = Approvals(has_approver=options.mode == "ask" and can_ask())
     cancelled = asyncio.Event()
     events: list[RunEvent] = []
@@ -113,6 +116,7 @@ async def _run(
             client=client,
             approvals=approvals,
             mode=options.mode,
+            settings=tool_settings(settings),
         )
         with TerminalApprover(approvals):
             result = await cluster.repair(

@@ -23,9 +23,10 @@ from agents.runs.result import RunResult
 from agents.service.recording import Recording, write_recording
 from agents.steps.model_phase import StepsPhase
 from app.commands.agents.asking import TerminalApprover, can_ask
-from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS
+from app.commands.agents.command import EXIT_FAILED
 from app.commands.agents.findings_table import print_result
 from app.commands.agents.progress import cancel_on_interrupt, show_steps
+from app.commands.agents.status import status_of
 from app.runtime.agents import (
     open_model_client,
     open_registry,
@@ -76,10 +77,7 @@ def run_agent(options: RunOptions, flags: dict[str, Any]) -> int:
         return EXIT_FAILED
     if not saved or result.state in (RunState.FAILED, RunState.DENIED):
         return EXIT_FAILED
-    found = threshold is not None and any(
-        finding.severity.at_least(threshold) for finding in result.findings
-    )
-    return EXIT_FINDINGS if found else 0
+    return status_of(result.findings, [result.output], threshold)
 
 
 def threshold_of(level: str) -> Severity | None:

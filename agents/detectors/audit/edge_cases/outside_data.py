@@ -298,6 +298,18 @@ def _open(module: PythonModule, node: ast.Call) -> Iterator[Finding]:
     )
 
 
+_USING = frozenset(
+    ["json.dump", "json.load", "pickle.dump", "pickle.load", "csv.writer", "csv.reader", "csv.DictReader",
+     "csv.DictWriter", "yaml.safe_load", "yaml.dump", "yaml.safe_dump", "marshal.dump", "marshal.load", "print",
+     "len", "iter", "next", "enumerate", "list"]
+)  # fmt: skip
+"""Functions that read or write a file and leave it open."""
+
+
+def _only_uses(module: PythonModule, call: ast.Call) -> bool:
+    return module.call_name(call) in _USING
+
+
 def _is_closed(module: PythonModule, node: ast.Call, parent: ast.AST | None) -> bool:
     """Kept in an attribute, returned, passed on, or closed in the same function."""
     if isinstance(
@@ -327,7 +339,11 @@ def _is_closed(module: PythonModule, node: ast.Call, parent: ast.AST | None) -> 
                 for statement in inner.finalbody:
                     if f"{name}.close" in shape(statement):
                         return True
-            if isinstance(inner, ast.Call) and any(shape(one) == name for one in inner.args):
+            if (
+                isinstance(inner, ast.Call)
+                and any(shape(one) == name for one in inner.args)
+                and not _only_uses(module, inner)
+            ):
                 return True
             if isinstance(inner, ast.Assign) and shape(inner.value) == name:
                 return True

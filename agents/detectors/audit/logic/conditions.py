@@ -1,6 +1,7 @@
 """Conditions that are always true, always false, or not what was meant (CWE-570, CWE-571, CWE-697)."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from agents.api.finding import Finding
@@ -16,6 +17,7 @@ def check_conditions(module: PythonModule) -> Iterator[Finding]:
     for node in module.nodes:
         if isinstance(node, ast.Compare):
             yield from _comparison(module, node, test_file)
+            yield from _membership(module, node)
         elif isinstance(node, ast.BoolOp):
             yield from _boolean(module, node)
         elif isinstance(node, ast.If | ast.While | ast.IfExp):
@@ -151,6 +153,49 @@ def _or(module: PythonModule, node: ast.BoolOp) -> Iterator[Finding]:
                 node.lineno,
                 f"The operand {last.value!r:.40} is always true: compare with it, or use `in`.",
             )
+    if _has_true(node) and _is_condition(module, node):
+        yield RULES["always-true"].at(
+            module.file, node.lineno, "`or True` makes the whole always true: nothing else counts."
+        )
+
+
+def _has_true(node: ast.BoolOp) -> bool:
+    """Whether an operand of `or` is the literal True; `list.append(x) or True` is an idiom, and none."""
+    others = [
+        one for one in node.values if not (isinstance(one, ast.Constant) and one.value is True)
+    ]
+    if len(others) == len(node.values):
+        return False
+    return not all(
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr
+        in ("append", "add", "update", "write", "setdefault", "extend", "clear", "pop")
+        for one in others
+    )
+
+
+def _membership(module: PythonModule, node: ast.Compare) -> Iterator[Finding]:
+    """`role in ("admin")`: the parentheses make no tuple, so parts of the text are members, too."""
+    right = node.comparators[0]
+    if not isinstance(node.ops[0], ast.In | ast.NotIn) or len(node.ops) != 1:
+        return
+    if not isinstance(right, ast.Constant) or not isinstance(right.value, str):
+        return
+    if not re.fullmatch(r"\w{2,}", right.value) or isinstance(node.left, ast.Constant):
+        return
+    line = module.file.lines[right.lineno - 1].encode()
+    before, after = line[: right.col_offset].rstrip(), line[right.end_col_offset :].lstrip()
+    enclosed = before.endswith((b"in (", b"in("))
+    name = node.left.attr if isinstance(node.left, ast.Attribute) else ""
+    name = node.left.id if isinstance(node.left, ast.Name) else name
+    if enclosed and after.startswith(b")"):
+        text = f"({right.value!r}) is a text and no tuple, so each part of it is a member: add a comma."
+    elif re.search(r"(^|_)(role|status|state|permission|username)$", name):
+        text = f"Each part of {right.value!r} is a member of it, the empty text too: use ==."
+    else:
+        return
+    yield RULES["member-of-text"].at(module.file, node.lineno, text)
 
 
 def _is_condition(module: PythonModule, node: ast.AST) -> bool:

@@ -1,5 +1,6 @@
 """Projects, environments that are only files, and a machine on which nothing is installed."""
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -33,6 +34,19 @@ def make_venv(folder: Path, *modules: str, real: bool = False) -> Path:
     for module in modules:
         (packages / module).mkdir()
         (packages / module / "__init__.py").write_text("")
+    return folder
+
+
+PYTEST_PARTS = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+
+
+def make_real_venv(folder: Path, *, with_pytest: bool = True) -> Path:
+    """An environment that runs; pytest in it is this one's, by links."""
+    make_venv(folder, real=True)
+    for name in PYTEST_PARTS if with_pytest else ():
+        module = importlib.import_module(name)
+        source = Path(module.__file__ or "").parent
+        (folder / "lib" / VERSION / "site-packages" / name).symlink_to(source)
     return folder
 
 

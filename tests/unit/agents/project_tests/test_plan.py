@@ -333,3 +333,12 @@ def test_any_command_gets_the_projects_environment_but_no_other(project, machine
     assert mine.folder == project / ".venv"
     both = environments_for(project, f"{other}/bin/python", around)
     assert [one.folder for one in both] == [project / ".venv", other]
+
+
+def test_a_repository_of_several_projects_is_told_to_name_one(project, machine, tmp_path):
+    other = make_venv(tmp_path / "other", "pytest")
+    make_venv(project / ".venv", "pytest")
+    plan = find_test_plan(project.parent, machine(PATH=f"{other}/bin"))
+    assert plan.missing == (
+        "Tests below shop have an environment of their own there: give that folder."
+    )

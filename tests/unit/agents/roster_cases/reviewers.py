@@ -127,6 +127,12 @@ def passes(result: RunResult) -> None:
     assert result.findings == []
 
 
+def is_unjudged(result: RunResult) -> None:
+    assert result.output.passed is None
+    assert result.output.not_judged.startswith("the tests did not run.")
+    assert result.findings == []
+
+
 def refuses(result: RunResult) -> None:
     assert result.output.cannot_do
 
@@ -234,5 +240,6 @@ SCENARIOS += [
     ("patch_applier", Case(refuses, files={"a.py": "x = 1\n"})),
     ("test_generator", Case(refuses, files={"a.py": "x = 1\n"})),
     ("self_reflection", Case(refuses)),
-    ("regression_guard", Case(passes, files=BEFORE | SAME)),
+    ("regression_guard", Case(is_unjudged, files=BEFORE | SAME)),
+    ("regression_guard", Case(passes, files=BEFORE | SAME, inputs={"tests": {"passed": 1}})),
 ]
