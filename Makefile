@@ -14,7 +14,7 @@ NETWORK := "Check the network and the free space on the disk, then run make agai
 BESIDE := --no-print-directory --jobs=2 # runs the targets of a make beside each other
 
 .PHONY: run setup test quick lint lint-python lint-rust rust-test sanitize loom pytest pytest-one pytest-two \
-	bench fuzz soak gpu clients wheel lock clean help
+	bench agents-eval fuzz soak gpu clients wheel lock clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,16 @@ pytest-two: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev ## this machine's figures: throughput, latency, roofline
 	$(BIN)/pravaha bench
 	$(BIN)/python benchmarks/screen_under_load.py
+
+# With a trained model of 1.5B parameters this takes hours on two cores; each part goes on where it was stopped.
+agents-eval: $(VENV)/.installed-dev ## agents with a trained model (MODEL=FILE): HumanEval-width, repair, profile
+	@test -n "$(MODEL)" || { echo "Name a trained model: make agents-eval MODEL=FILE" >&2; exit 1; }
+	@mkdir -p $(VENV)/agents-eval
+	$(BIN)/python benchmarks/humaneval_width.py --model $(MODEL) \
+		--json $(VENV)/agents-eval/humaneval-$(notdir $(MODEL)).json
+	$(BIN)/python benchmarks/agent_repair.py --corpus faults --model $(MODEL) \
+		--json $(VENV)/agents-eval/repair-$(notdir $(MODEL)).json
+	$(BIN)/pravaha agents profile $(MODEL)
 
 gpu: $(VENV)/.installed-dev ## the torch executor on a GPU: its tests, parity, graphs, throughput
 	PRAVAHA_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/torch_executor

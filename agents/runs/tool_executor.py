@@ -114,6 +114,30 @@ class ToolExecutor:
         await self._permit(tool, checked)
         return await self._run(tool, checked, as_read=as_read)
 
+    async def permit(self, name: str, arguments: Mapping[str, Any], *, reason: str) -> None:
+        """Ask what `call` would ask, without calling: the caller does the like itself, such as in a copy.
+
+        Args:
+            name: the tool.
+            arguments: its input, as an approver sees it.
+            reason: what the caller is going to do.
+
+        Raises:
+            PermissionDenied: the agent may not call it, or an approver denied it.
+            InvalidTask: the arguments do not match the tool's schema.
+        """
+        tool = self.tools.get(name)
+        if tool is None:
+            raise PermissionDenied(f"The agent {self.spec.key} may not call {name!r:.40}.")
+        try:
+            checked = tool.arguments.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise InvalidTask(f"{name}: {error.errors(include_url=False)[0]['msg']}.") from error
+        refused = tool.unavailable or tool.refusal(checked)
+        if refused:
+            raise PermissionDenied(refused)
+        await self._permit(tool, checked, reason)
+
     def permitted(self) -> list[Tool]:
         """The tools that may be called now: those whose every call would fail or be denied are left out."""
         if self.meter.tools_left <= 0:
@@ -192,10 +216,12 @@ class ToolExecutor:
         )
         return _failure(reason)
 
-    async def _permit(self, tool: Tool, arguments: BaseModel) -> None:
+    async def _permit(self, tool: Tool, arguments: BaseModel, purpose: str = "") -> None:
         reason = self.needs_approval(tool, arguments)
         if not reason:
             return
+        if purpose:
+            reason = f"{reason}; {purpose}"
         request = ApprovalRequest(
             id=new_approval_id(),
             run=self.log.run,

@@ -28,6 +28,8 @@ from agents.outputs.base import Output
 from agents.outputs.findings import FindingRecord, Findings
 from agents.outputs.verdict import Verdict
 from agents.procedures.procedure import AgentTask
+from agents.sandbox.sandbox import SandboxFailed, SandboxUnavailable
+from agents.steps.code.code_phase import written_output
 from agents.steps.findings_answer import ReportedFindings, add_reported
 from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
@@ -124,6 +126,10 @@ class StepsPhase:
                 f"{run.spec.key} requires {run.spec.requires.value!r}, so only its detectors ran."
             )
             return output
+        if profile.has(Capability.WRITE):
+            written = await self._written(task, output, run)
+            if written is not None:
+                return written
         wanted = [name for name in run.spec.score_questions if name in profile.questions]
         scores = bool(wanted) and isinstance(output, Findings) and bool(output.findings)
         steps = profile.has(Capability.REACT) and run.spec.requires.rank >= Capability.REACT.rank
@@ -139,6 +145,14 @@ class StepsPhase:
         elif words:
             output = await self._worded(output, shared, layout, run)
         return output
+
+    async def _written(self, task: AgentTask, output: Output, run: StepRun) -> Output | None:
+        """What the model wrote for an agent that writes code; None for the others."""
+        try:
+            return await written_output(task, output, run, self.session)
+        except (BudgetExhausted, InvalidRequest, SandboxUnavailable, SandboxFailed) as error:
+            run.note(f"The model wrote no code: {error}")
+            return output
 
     def _shared(self, layout: SharedLayout, task: AgentTask, run: StepRun) -> SharedPrompt:
         context = self.session.model().context_length

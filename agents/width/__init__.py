@@ -22,9 +22,11 @@
 
 A check is an object with `name`, `decides` (whether passing it shows that the code does what was asked) and
 `async judge(code) -> Outcome`; checks are given from cheap to dear, and a candidate is dropped at the first
-that it fails. `agents.width.check` has the contract. The first candidate is greedy and alone. If it passes
-all and one of them decides, nothing else is written; otherwise the others follow together at rising
-temperatures, sharing the prompt's KV blocks, and the rest is aborted at the first that passes. How many they
+that it fails. `agents.width.check` has the contract. Without `agreement` the first candidate is
+greedy and alone; if it passes all and one of them decides, nothing else is written; otherwise the others
+follow together at rising temperatures, sharing the prompt's KV blocks, and the rest is aborted at the first
+that passes. With `agreement` all are written together, and the rest is aborted once three that pass do the
+same on all generated inputs. How many they
 are depends on what checking the first one took and on the budget (`agents.width.width`).
 
 **Events.** `record(type, **data)` is called with these types of `agents.api.events.RunEventType`; all of

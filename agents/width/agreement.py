@@ -7,7 +7,7 @@ candidates vote as often as they were written.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agents.width.probe_run import Call, CallOutcome, Run, Setting, run_calls
 
@@ -40,18 +40,19 @@ class Agreement:
 
     setting: Setting
     calls: tuple[Call, ...]
+    _runs: dict[str, Run] = field(default_factory=dict, repr=False, compare=False)
 
     async def votes(self, codes: Sequence[str]) -> Votes:
-        """Compare candidates; equal texts are run once.
+        """Compare candidates; each text is run once.
 
         Raises:
             ProbeFailed, SandboxUnavailable, SandboxFailed: they could not be run.
         """
-        different = list(dict.fromkeys(codes))
-        runs = dict(
-            zip(different, await run_calls(self.setting, different, self.calls), strict=True)
-        )
-        return votes_of([runs[code] for code in codes], self.calls)
+        new = [code for code in dict.fromkeys(codes) if code not in self._runs]
+        if new:
+            runs = await run_calls(self.setting, new, self.calls)
+            self._runs.update(zip(new, runs, strict=True))
+        return votes_of([self._runs[code] for code in codes], self.calls)
 
 
 def votes_of(runs: Sequence[Run], calls: Sequence[Call]) -> Votes:

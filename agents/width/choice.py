@@ -12,8 +12,8 @@ Choice = tuple[Candidate | None, str, str]
 def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Votes | None) -> Choice:
     """The best candidate.
 
-    One that passed everything comes before others; among several, agreement decides, then likelihood. Of
-    those that failed, the one that came furthest is kept.
+    One that passed everything comes before others; among several, agreement decides, then the lower
+    temperature. Of those that failed, the one that came furthest is kept.
 
     Args:
         candidates: all of them, checked.
@@ -25,15 +25,15 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
         return None, "", "The model wrote no code."
     passed = [one for one in usable if one.failed is None]
     if not passed:
-        best = max(usable, key=lambda one: (*one.rank, one.mean_logprob))
+        best = max(usable, key=lambda one: (*one.rank, -one.temperature))
         failed = best.failed
         said = f"{failed.check}: {failed.detail}" if failed else ""
         return best, "", f"No candidate of {len(candidates)} passes; the best one fails {said}"
     decided = _decided(passed, decisive)
     if len(passed) == 1 or votes is None:
-        best = passed[0]
+        best = min(passed, key=lambda one: (one.temperature, one.number))
         if decided:
-            return best, decided, f"It passes {_said(best, decided)}."
+            return best, decided, _said(best, decided)
         if len(usable) > 1 and len(passed) == 1:
             return best, best.outcomes[-1].check, f"It alone of {len(usable)} passes all checks."
         return best, "likelihood", "It is the likeliest; nothing shows whether it is right."
@@ -41,7 +41,10 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
 
 
 def _by_votes(passed: Sequence[Candidate], decided: str, votes: Votes) -> Choice:
-    order = sorted(range(len(passed)), key=lambda at: (-votes.scores[at], -passed[at].mean_logprob))
+    order = sorted(
+        range(len(passed)),
+        key=lambda at: (-round(votes.scores[at], 6), passed[at].temperature, passed[at].number),
+    )
     best = passed[order[0]]
     if votes.inputs and len(set(votes.scores)) > 1:
         same = votes.sizes[order[0]]
@@ -52,7 +55,7 @@ def _by_votes(passed: Sequence[Candidate], decided: str, votes: Votes) -> Choice
             f"{same} of {len(passed)} candidates agree on all of {votes.inputs} generated inputs{shown}.",
         )
     if decided:
-        return best, decided, f"It passes {_said(best, decided)}, as {len(passed)} candidates do."
+        return best, decided, _said(best, decided)
     if votes.inputs:
         return (
             best,
@@ -70,4 +73,4 @@ def _decided(passed: Sequence[Candidate], decisive: Sequence[str]) -> str:
 
 def _said(best: Candidate, name: str) -> str:
     detail = next((one.detail for one in best.outcomes if one.check == name), "")
-    return detail.rstrip(".") or f"the check {name}"
+    return detail or f"It passes the check {name}."

@@ -1,7 +1,7 @@
 """`CodePrompt`: a conversation whose next answer is code in a fence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.model.session import ModelSession
 from engine.api.chat import ChatMessage
@@ -17,7 +17,8 @@ class CodePrompt:
 
     Attributes:
         messages: the conversation; the last message is the user's.
-        opening: how the answer begins, such as a fence and its language; empty leaves it to the model.
+        opening: how the answer begins: a fence with its language, and what follows that line is the
+            beginning of the code, such as a comment with the file's path; empty leaves it to the model.
         goal: a few words for the screen.
     """
 
@@ -33,13 +34,16 @@ class CodePrompt:
         messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
         return cls((*messages, {"role": "user", "content": text}), opening, goal)
 
-    def followed_by(self, answer: str, feedback: str) -> "CodePrompt":
-        """The conversation after an answer and what is said to it."""
-        more: tuple[ChatMessage, ...] = (
-            {"role": "assistant", "content": self.opening + answer},
-            {"role": "user", "content": feedback},
-        )
-        return CodePrompt(self.messages + more, self.opening, self.goal)
+    @property
+    def prefix(self) -> str:
+        """The beginning of the code that the opening has."""
+        return self.opening.partition("\n")[2]
+
+    def again(self, failure: str) -> "CodePrompt":
+        """The question anew, with what a first answer failed. Its code is left out: small models copy it."""
+        *before, last = self.messages
+        said = f"{last['content']}\n\nA first attempt was wrong: {failure} Write it another way."
+        return replace(self, messages=(*before, {"role": "user", "content": said}))
 
     def token_ids(self, session: ModelSession) -> tuple[int, ...]:
         """The prompt's ids, the opening of the answer included.

@@ -1,11 +1,15 @@
 """`widen`: candidates are written, checked and chosen.
 
-Cost: the prompt is computed once. The greedy candidate is decoded alone, the others in one batch, whose step
-takes a fraction of their number (`agents.width.sampling`). Checks run while others are still decoded.
+Cost: the prompt is computed once, and candidates are decoded in one batch, whose step takes a fraction of
+their number (`agents.width.sampling`). Checks run while others are still decoded.
+
+Where candidates can be compared (`agreement`), all are written together, and the rest is stopped once
+`SUPPORT` of them pass every check and do the same on all generated inputs. Without a check that decides it
+takes more than half of them. Where they cannot be compared, the greedy one is written alone, the others
+follow if it fails, and the rest is stopped at the first that passes.
 
 How many are written: at most `width`; no more than `check_s` seconds of checks allow, by what checking the
-first one took; no more than the meter's tokens allow; and none beyond the first that passes every check, if
-one of the checks decides.
+first one took; and no more than the meter's tokens allow.
 """
 
 import itertools
@@ -18,7 +22,7 @@ from agents.api.errors import BudgetExhausted
 from agents.api.events import RunEventType
 from agents.api.usage import Usage
 from agents.model.session import Generation, ModelSession, usage_of
-from agents.width.agreement import Agreement, Votes
+from agents.width.agreement import Agreement
 from agents.width.candidate import Candidate, Outcome
 from agents.width.check import Check
 from agents.width.choice import choose
@@ -32,6 +36,8 @@ WIDTH = 8
 REPAIRS = 4
 """Candidates of the second round, which see what the best one of the first failed."""
 MAX_TOKENS = 768
+SUPPORT = 3
+"""Candidates that must agree before the rest is stopped."""
 CHECK_S = 60.0
 _numbers = itertools.count(1)
 
@@ -39,12 +45,12 @@ _numbers = itertools.count(1)
 class Record(Protocol):
     """Appends an event, as `AgentRun.record` does."""
 
-    def __call__(self, kind: RunEventType, /, **data: Any) -> None:
+    def __call__(self, kind: RunEventType, **data: Any) -> None:
         """Append an event with these members."""
         ...
 
 
-def _no_record(kind: RunEventType, /, **data: Any) -> None:
+def _no_record(kind: RunEventType, **data: Any) -> None:
     """Without a log."""
 
 
@@ -61,6 +67,7 @@ async def widen(
     record: Record = _no_record,
     meter: BudgetMeter | None = None,
     diff_of: Callable[[str], str] = lambda code: "",
+    completed: Callable[[str], str] = lambda code: code,
 ) -> Chosen:
     """Write up to `width` candidates, check each, and choose.
 
@@ -76,6 +83,7 @@ async def widen(
         record: where events go (`agents.width`).
         meter: pays for the tokens.
         diff_of: the change that a code is, for the event of the choice.
+        completed: a candidate's code as it is checked and chosen, such as with imports that it forgot.
 
     Raises:
         BudgetExhausted: not even the first candidate can be paid.
@@ -83,21 +91,21 @@ async def widen(
         InvalidRequest: the chat template rejects the prompt.
         AgentError: a check could not be made at all, such as without a sandbox.
     """
-    one = _Widening(session, checks, max_tokens, record, meter)
+    one = _Widening(session, checks, width, max_tokens, record, meter, agreement, completed)
     one.tell(
         RunEventType.WIDTH_STARTED,
         goal=prompt.goal,
         candidates=width,
         checks=[check.name for check in checks] + ["agreement"] * (agreement is not None),
     )
-    passed = await one.round(prompt, ladder(width)[:1], 0)
-    if not passed:
-        rest = ladder(width)[1 : one.affordable(width, check_s)]
-        passed = await one.round(prompt, rest, 0)
-    if not passed and repairs and not one.any_passed:
-        passed = await one.repair(prompt, repairs)
-    votes = None if passed else await one.votes(agreement)
-    return one.finish(votes, diff_of)
+    temperatures = ladder(width)
+    together = one.affordable(width, check_s) if one.compares else 1
+    passed = await one.round(prompt, temperatures[:together], 0)
+    if not passed and not one.compares:
+        await one.round(prompt, temperatures[1 : one.affordable(width, check_s)], 0)
+    if not one.any_passed and repairs:
+        await one.repair(prompt, repairs)
+    return await one.finish(diff_of)
 
 
 class _Widening:
@@ -107,10 +115,16 @@ class _Widening:
         self,
         session: ModelSession,
         checks: Sequence[Check],
+        width: int,
         max_tokens: int,
         record: Record,
         meter: BudgetMeter | None,
+        agreement: Agreement | None,
+        completed: Callable[[str], str],
     ) -> None:
+        self._width = width
+        self._agreement = agreement if agreement is not None and agreement.calls else None
+        self._completed = completed
         self._session = session
         self._checks = checks
         self._max_tokens = max_tokens
@@ -127,20 +141,26 @@ class _Widening:
         self._record(kind, width=self._number, **data)
 
     @property
+    def compares(self) -> bool:
+        """Whether candidates can be compared."""
+        return self._agreement is not None and self._width > 1
+
+    @property
     def any_passed(self) -> bool:
         """Whether a candidate passed every check."""
-        return any(one.code and one.failed is None for one in self._candidates)
+        return bool(self._passed())
 
     def affordable(self, width: int, check_s: float) -> int:
         """How many candidates may be written in all."""
         spent = max((sum(o.seconds for o in one.outcomes) for one in self._candidates), default=0.0)
         number = min(width, 1 + max(1, int(check_s / spent))) if spent else width
         if self._meter is not None:
-            number = min(number, 1 + self._meter.tokens_left // self._max_tokens)
+            paid = len(self._candidates) + self._meter.tokens_left // self._max_tokens
+            number = max(1, min(number, paid))
         return number
 
     async def round(self, prompt: CodePrompt, temperatures: Sequence[float], round_: int) -> bool:
-        """Write candidates and check each as it finishes; whether one passed all and a check decides."""
+        """Write candidates and check each as it finishes; whether the rest was not needed."""
         if not temperatures:
             return False
         ids = prompt.token_ids(self._session)
@@ -162,7 +182,9 @@ class _Widening:
             async for at, generation in answers:
                 finished += 1
                 candidate = self._written(prompt, generation, temperatures[at], round_)
-                if await self._passes(candidate):
+                if candidate.same_as is None:
+                    await self._judge(candidate)
+                if candidate.failed is None and await self._suffices(round_):
                     self._stopped += len(requests) - finished
                     return True
         except BudgetExhausted:
@@ -177,23 +199,19 @@ class _Widening:
         usable = [one for one in self._candidates if one.code.strip() and one.failed]
         if not usable:
             return False
-        best = max(usable, key=lambda one: (*one.rank, one.mean_logprob))
+        best = max(usable, key=lambda one: (*one.rank, -one.temperature))
         failed = best.failed
         if failed is None:
             return False
-        following = prompt.followed_by(best.answer, _feedback(failed))
-        return await self.round(following, ladder(repairs), 1)
+        return await self.round(prompt.again(failed.detail), ladder(repairs + 1)[1:], 1)
 
-    async def votes(self, agreement: Agreement | None) -> Votes | None:
-        """How the candidates that passed agree; None with fewer than two."""
-        passed = [one for one in self._candidates if one.code.strip() and one.failed is None]
-        if agreement is None or not agreement.calls or len(passed) < 2:
-            return None
-        return await agreement.votes([one.code for one in passed])
-
-    def finish(self, votes: Votes | None, diff_of: Callable[[str], str]) -> Chosen:
+    async def finish(self, diff_of: Callable[[str], str]) -> Chosen:
         """Choose, and tell."""
         decisive = [check.name for check in self._checks if check.decides]
+        passed = self._passed()
+        votes = None
+        if self._agreement is not None and len(passed) > 1:
+            votes = await self._agreement.votes([one.code for one in passed])
         best, decided, reason = choose(self._candidates, decisive, votes)
         verified = best is not None and best.failed is None and bool(decisive)
         self.tell(
@@ -215,10 +233,13 @@ class _Widening:
         """Enter a candidate; one that equals an earlier one gets its outcomes."""
         self._usage = self._usage.plus(usage_of([generation]))
         logprobs = generation.logprobs
+        code = ""
+        if generation.text.strip():
+            code = code_of(prompt.prefix + generation.text, opened=bool(prompt.opening))
         candidate = Candidate(
             number=len(self._candidates),
             temperature=temperature,
-            code=code_of(generation.text, opened=bool(prompt.opening)),
+            code=self._completed(code),
             answer=generation.text,
             tokens=len(generation.token_ids),
             mean_logprob=sum(logprobs) / len(logprobs) if logprobs else 0.0,
@@ -241,11 +262,21 @@ class _Widening:
         )
         return candidate
 
-    async def _passes(self, candidate: Candidate) -> bool:
-        """Check a candidate; whether it passed everything and one of the checks decides."""
-        if candidate.same_as is None:
-            await self._judge(candidate)
-        return candidate.failed is None and any(check.decides for check in self._checks)
+    def _passed(self) -> list[Candidate]:
+        """The candidates that passed every check."""
+        return [one for one in self._candidates if one.code.strip() and one.failed is None]
+
+    async def _suffices(self, round_: int) -> bool:
+        """Whether no further candidate is needed, after one passed every check."""
+        decides = any(check.decides for check in self._checks)
+        if self._agreement is None or round_:
+            return decides
+        needed = min(SUPPORT if decides else self._width // 2 + 1, self._width)
+        passed = self._passed()
+        if len(passed) < needed:
+            return False
+        votes = await self._agreement.votes([one.code for one in passed])
+        return max(votes.sizes) >= needed
 
     async def _judge(self, candidate: Candidate) -> None:
         if not candidate.code.strip():
@@ -272,10 +303,3 @@ class _Widening:
             detail=outcome.detail,
             seconds=round(outcome.seconds, 3),
         )
-
-
-def _feedback(failed: Outcome) -> str:
-    return (
-        f"That code is wrong. {failed.detail}\n"
-        "Find the mistake and write the whole corrected code again, in one fence."
-    )

@@ -57,6 +57,10 @@ class FakeStepRun:
     def add_taint(self, labels: frozenset[Taint]) -> None:
         self.taint |= labels
 
+    async def permit(self, name: str, arguments: Mapping[str, Any], *, reason: str) -> None:
+        if name in self.errors:
+            raise self.errors[name]
+
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         self.meter.use_tool()
         self.calls.append((name, dict(arguments)))

@@ -12,6 +12,7 @@ from agents.width.checks.defines import Defines
 from agents.width.checks.examples import Examples
 from agents.width.checks.parses import Parses
 from agents.width.examples import examples_in
+from agents.width.missing_imports import with_imports
 from agents.width.probe_run import Call, Setting
 from agents.width.signature import Signature
 from tests.fakes.scripted_client import ScriptedClient
@@ -44,7 +45,7 @@ async def test_nothing_is_written_beyond_a_first_candidate_that_passes():
     assert chosen.code == RIGHT
     assert chosen.verified
     assert chosen.decided_by == "examples"
-    assert chosen.reason == "It passes 2 of 2 examples hold."
+    assert chosen.reason == "2 of 2 examples hold."
     assert len(client.requests) == 1
     assert client.requests[0].sampling.temperature == 0
     assert [kind for kind, _ in events] == [
@@ -85,8 +86,24 @@ async def test_a_second_round_sees_what_failed():
     assert chosen.verified
     assert chosen.candidate.round == 1
     prompt = client.prompt_text(2)
-    assert "double(2) should be 4, but it is 2." in prompt
-    assert WRONG.strip() in prompt
+    assert "A first attempt was wrong: double(2) should be 4, but it is 2." in prompt
+    assert "return x" not in prompt
+    assert all(one.temperature > 0 for one in chosen.candidates if one.round)
+
+
+async def test_a_second_round_begins_with_the_code_that_the_prompt_gives():
+    ask = CodePrompt.ask("Write double.", opening="```python\ndef double(")
+    client = ScriptedClient(["x):\n    return x\n", "x):\n    return x + x\n"])
+    chosen = await widen(ModelSession(client), ask, CHECKS, width=1, repairs=1)
+    assert chosen.code == OTHER
+    assert client.prompt_text(1).endswith("def double(")
+
+
+async def test_code_is_completed_before_it_is_checked():
+    client = ScriptedClient(["def double(x):\n    return 2 * int(math.fabs(x))\n"])
+    chosen = await widen(ModelSession(client), ASK, CHECKS, completed=with_imports)
+    assert chosen.verified
+    assert chosen.code.startswith("import math\n")
 
 
 async def test_of_candidates_that_fail_the_one_that_came_furthest_is_kept():
@@ -124,6 +141,37 @@ async def test_without_a_check_that_decides_the_majority_is_chosen():
     assert chosen.decided_by == "agreement"
     assert "2 of 3 candidates" in chosen.reason
     assert "double(1)" in chosen.reason
+
+
+def compared(width, *script, checks=CHECKS):
+    client = ScriptedClient(script)
+    calls = tuple(Call(f"double({number})") for number in range(5))
+    agreement = Agreement(Setting(), calls)
+    return widen(ModelSession(client), ASK, checks, width=width, agreement=agreement)
+
+
+async def test_three_that_pass_and_agree_are_enough():
+    chosen = await compared(8, RIGHT, WRONG, OTHER, RIGHT, WRONG, WRONG, WRONG, WRONG)
+    assert chosen.verified
+    assert chosen.stopped == 4
+    assert chosen.code == RIGHT
+
+
+async def test_candidates_that_pass_and_differ_are_voted_on():
+    special = "def double(x):\n    return 2 * x if x < 3 else 0\n"
+    chosen = await compared(4, special, RIGHT, OTHER, special.replace("0", "1"))
+    assert chosen.code == RIGHT
+    assert chosen.decided_by == "agreement"
+    assert chosen.verified
+    assert (
+        "2 of 4 candidates agree on all of 5 generated inputs, such as double(3)." in chosen.reason
+    )
+
+
+async def test_without_a_check_that_decides_more_than_half_must_agree():
+    chosen = await compared(4, RIGHT, OTHER, RIGHT, WRONG, checks=CHECKS[:2])
+    assert chosen.stopped == 1
+    assert not chosen.verified
 
 
 async def test_a_model_that_writes_no_code_is_a_reason():
