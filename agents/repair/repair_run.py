@@ -129,7 +129,6 @@ class RepairRun:
             self._model = ModelHelp(model, self._specs, self._meter, self.log, self._note)
         self._healer: Healer | None = None
         self._failing: FailingTestRepair | None = None
-        self._still_failing = 0
         self._told: set[str] = set()
         self._diff = ""
         self._applied = False
@@ -173,12 +172,14 @@ class RepairRun:
         self._row("audit", "running")
         self._found(await healer.audit(review=False))
         self._row("audit", "ok", reason=f"{len(self._detectors)} detectors")
+        wanted = bool(healer.wanted(copy.workspace()))
         plan = await asyncio.to_thread(find_test_plan, self._project.root)
         if not plan.has_tests:
             self._found(await healer.review())
-            if not healer.wanted(copy.workspace()):
+            wanted = bool(healer.wanted(copy.workspace()))
+            if not wanted:
                 self._nothing_to_repair = True
-                self._not_run = "The project has no tests, and no finding called for a repair."
+                self._not_run = "No finding called for a repair, so the tests were not run."
                 return
         try:
             await self._permissions.ask(
@@ -190,9 +191,11 @@ class RepairRun:
                 node="tests",
             )
         except PermissionDenied as error:
-            self._note(f"Nothing was repaired, because only tests can prove a repair. {error}")
+            because = "only tests can prove a repair" if wanted else "the tests were not run"
+            self._note(f"Nothing was repaired, because {because}. {error}")
             self._row("tests", "denied", reason=str(error))
             self._not_run = str(error)
+            self._nothing_to_repair = not wanted
             if plan.has_tests:
                 self._found(await healer.review())
             return
@@ -210,17 +213,13 @@ class RepairRun:
             self._note(
                 "The project has no tests: only a test written for a finding judges its repair."
             )
+        healer.tests = baseline
         if failed:
             # A model that looks for further defects before the tests pass would only cost time.
             baseline = await self._mend_tests(healer, copy, baseline)
         elif plan.has_tests:
             self._found(await healer.review())
         await healer.repair(baseline)
-
-    async def _tests_line(self) -> str:
-        """The command that runs the tests, as far as the files show it."""
-        plan = await asyncio.to_thread(find_test_plan, self._project.root)
-        return plan.commands[0].line if plan.commands else "python -m pytest"
 
     def _found(self, findings: Sequence[Finding]) -> None:
         """Tell each finding once."""
@@ -252,15 +251,20 @@ class RepairRun:
             await repair.repair()
         except InvalidTask as error:
             self._note(str(error))
+        healer.tests = gate.baseline
         left = len(gate.baseline.failed)
         mended = len(baseline.failed) - left
         self._row(NODE, "ok", reason=f"{mended} of {len(baseline.failed)} pass now")
-        self._still_failing = left
         if left:
             self._note(f"{left} of its tests still fail; they judge no other repair.")
         if any(one.accepted for one in repair.decisions):
             await healer.audit(review=False)
         return gate.baseline
+
+    async def _tests_line(self) -> str:
+        """The command that runs the tests, as far as the files show it."""
+        plan = await asyncio.to_thread(find_test_plan, self._project.root)
+        return plan.commands[0].line if plan.commands else "python -m pytest"
 
     def _heal_options(self) -> HealOptions:
         model = self._model
@@ -373,7 +377,6 @@ class RepairRun:
             notes=tuple(self._notes),
             usage=replace(usage, seconds=self._clock() - self._began),
             error=error,
-            still_failing=self._still_failing,
             failing_tests=() if self._failing is None else tuple(self._failing.decisions),
         )
         if healer is not None:

@@ -52,7 +52,6 @@ class RepairResult:
         usage: what it used.
         error: one sentence if it failed.
         failing_tests: decisions about tests that failed before any change.
-        still_failing: how many of these tests fail at the end.
     """
 
     run: str
@@ -71,7 +70,6 @@ class RepairResult:
     usage: Usage = field(default_factory=Usage)
     error: str = ""
     failing_tests: tuple[Acceptance, ...] = ()
-    still_failing: int = 0
 
     @property
     def decisions(self) -> list[Acceptance]:
@@ -127,7 +125,6 @@ class RepairResult:
                 "diff": self.diff,
             },
             "failing_tests": [_decision_fields(one) for one in self.failing_tests],
-            "still_failing": self.still_failing,
             "rounds": [
                 {
                     "bar": each.bar,
