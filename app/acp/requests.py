@@ -1,7 +1,7 @@
 """`Requests`: calls the handler of each method with checked parameters.
 
 The schema of the protocol checks the parameters; what is wrong is said in one sentence. Members under
-`_meta` are no parameters. (The router of the `acp` package passes them to handlers as further arguments.)
+`_meta` are no parameters.
 """
 
 import logging
