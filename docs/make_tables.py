@@ -77,7 +77,7 @@ def model_page() -> str:
         [f"question `{name}`", *(_help(one.questions.get(name)) for one in records)]
         for name in asked
     ]
-    rows.append(["seconds", *(f"{one.seconds:.0f}" for one in records)])
+    rows.append(["seconds", *(f"{one.seconds:.0f}" if one.seconds else "–" for one in records)])
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return _PROFILES.sub(lambda _: table, MODEL_PAGE.read_text(encoding="utf-8"))
 

@@ -306,7 +306,7 @@ def _sections(name: str, *parts: tuple[str, tuple[str, ...]]) -> OutputItem:
 
     def is_right(output: Sections) -> bool:
         texts = [one.text for one in output.sections]
-        return all(_is_whole(text, 20) for text in texts) and len(set(texts)) == len(texts)
+        return all(_is_whole(text, 12) for text in texts) and len(set(texts)) == len(texts)
 
     sections = [
         Section(title=title, level=1, points=list(points), words=60) for title, points in parts
