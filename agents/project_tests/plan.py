@@ -173,11 +173,14 @@ def _python(
         if isinstance(found, str):
             problems.append(found)
         elif found.has("pytest"):
+            passed_over = next((one.name for one in lacking if not one.foreign), "")
+            if passed_over:
+                found = replace(found, why=f"{found.why}; {passed_over} has no pytest")
             commands.append(_pytest(root, found))
-        elif not tests.need_pytest:
-            commands.append(_unittest(root, found, tests.plain))
         else:
             lacking.append(found)
+            if not tests.need_pytest:
+                commands.append(_unittest(root, found, tests.plain))
     if not commands and tests.plain:
         # Some tests run, the others are named as missing in the outcome.
         commands += [_unittest(root, one, tests.plain) for one in lacking[:1]]

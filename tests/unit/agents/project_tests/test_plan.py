@@ -54,6 +54,7 @@ def test_an_environment_without_pytest_is_passed_over_for_one_with_it(project, m
     other = make_venv(tmp_path / "other", "pytest")
     command = first(project, machine(VIRTUAL_ENV=str(other)))
     assert python_of(command) == str(other / "bin" / "python")
+    assert command.why == ("VIRTUAL_ENV names it; the project's environment .venv has no pytest")
 
 
 def test_without_pytest_the_person_is_told_how_to_install_it(project, machine):
