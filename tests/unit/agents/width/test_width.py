@@ -211,6 +211,32 @@ async def test_the_budget_allows_fewer_candidates():
     assert 1 < len(chosen.candidates) < 8
 
 
+async def test_a_budget_for_some_of_those_that_are_written_together_makes_those():
+    client = ScriptedClient([RIGHT] * 8)
+    meter = BudgetMeter(Budget(tokens=600), started=0.0)
+    agreement = Agreement(Setting(), (Call("double(1)"),))
+    chosen = await widen(
+        ModelSession(client), ASK, CHECKS, max_tokens=100, meter=meter, agreement=agreement
+    )
+    assert chosen.verified
+    assert 1 <= len(client.requests) < 8
+
+
+async def test_a_second_round_costs_no_more_than_checks_may(monkeypatch):
+    now = [0.0]
+
+    async def slow(code):
+        now[0] += 30.0
+        return await Parses().judge("(")
+
+    check = Dear()
+    check.judge = slow
+    monkeypatch.setattr("agents.width.width.time.monotonic", lambda: now[0])
+    client = ScriptedClient([f"x = {number}\n" for number in range(20)])
+    chosen = await widen(ModelSession(client), ASK, [check], width=8, check_s=60.0)
+    assert len(chosen.candidates) == 3
+
+
 async def test_a_budget_below_one_candidate_is_an_error():
     meter = BudgetMeter(Budget(tokens=10), started=0.0)
     with pytest.raises(BudgetExhausted):
