@@ -247,7 +247,6 @@ class _Widening:
             number=len(self._candidates),
             temperature=temperature,
             code=self._completed(code),
-            answer=generation.text,
             tokens=len(generation.token_ids),
             mean_logprob=sum(logprobs) / len(logprobs) if logprobs else 0.0,
             complete=generation.finish_reason is FinishReason.STOP,

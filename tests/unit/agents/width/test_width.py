@@ -126,6 +126,13 @@ async def test_an_equal_candidate_is_not_run_again():
     assert [data["same_as"] for data in events.of(RunEventType.CANDIDATE_WRITTEN)] == [None, 0]
 
 
+async def test_equal_code_for_two_files_is_not_equal():
+    ask = CodePrompt.ask("Write double.", opening="```python\n# ")
+    client = ScriptedClient([f"a.py\n{WRONG}", f"b.py\n{WRONG}"])
+    chosen = await widen(ModelSession(client), ask, CHECKS, width=2, repairs=0)
+    assert [one.same_as for one in chosen.candidates] == [None, None]
+
+
 async def test_without_a_check_that_decides_the_majority_is_chosen():
     client = ScriptedClient([WRONG, RIGHT, OTHER])
     calls = tuple(Call(f"double({number})") for number in range(5))
