@@ -1,7 +1,10 @@
 """`Candidate`: one answer of the model with the outcomes of its checks."""
 
 import ast
+import re
 from dataclasses import dataclass, field
+
+_PATH = re.compile(r"#\s*(\S+\.\w+)\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,6 @@ class Candidate:
         number: order of arrival, from 0.
         temperature: it was sampled at; 0 is greedy.
         code: the text of its fence; empty if it has none.
-        answer: the whole answer, with which a conversation goes on.
         tokens: generated ones.
         mean_logprob: of the generated tokens.
         complete: whether the model ended the answer itself.
@@ -43,7 +45,6 @@ class Candidate:
     number: int
     temperature: float
     code: str
-    answer: str = ""
     tokens: int = 0
     mean_logprob: float = 0.0
     complete: bool = True
@@ -64,7 +65,10 @@ class Candidate:
         return float(passed), failed.score if failed else 1.0
 
     def tree_key(self) -> str:
-        """Equal for candidates that differ in comments, docstrings and layout alone."""
+        """Equal for candidates that differ in comments, docstrings and layout alone.
+
+        A first comment that names a file counts: it says where the code goes.
+        """
         try:
             tree = ast.parse(self.code)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -72,7 +76,8 @@ class Candidate:
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 node.body = [one for one in node.body if not _is_text(one)] or node.body[:1]
-        return ast.dump(tree)
+        path = _PATH.match(self.code)
+        return (path[1] if path else "") + ast.dump(tree)
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -31,7 +31,7 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
         return best, "", f"No candidate of {len(candidates)} passes; the best one fails {said}"
     decided = _decided(passed, decisive)
     if len(passed) == 1 or votes is None:
-        best = min(passed, key=lambda one: (one.temperature, one.number))
+        best = min(passed, key=lambda one: (one.temperature, -one.mean_logprob))
         if decided:
             return best, decided, _said(best, decided)
         if len(usable) > 1 and len(passed) == 1:
@@ -43,7 +43,11 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
 def _by_votes(passed: Sequence[Candidate], decided: str, votes: Votes) -> Choice:
     order = sorted(
         range(len(passed)),
-        key=lambda at: (-round(votes.scores[at], 6), passed[at].temperature, passed[at].number),
+        key=lambda at: (
+            -round(votes.scores[at], 6),
+            passed[at].temperature,
+            -passed[at].mean_logprob,
+        ),
     )
     best = passed[order[0]]
     if votes.inputs and len(set(votes.scores)) > 1:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 from agents.api.budget import BudgetMeter
+from agents.api.errors import BudgetExhausted
 from agents.model.session import Generation, ModelSession
 from engine.api.request import Request, SamplingParams
 
@@ -19,9 +20,17 @@ _TOP_P = 0.95
 
 def ladder(width: int) -> tuple[float, ...]:
     """Temperatures of `width` candidates: greedy, then rising from 0.3 to 1.0."""
-    rest = width - 1
-    step = 0.7 / max(1, rest - 1)
-    return (0.0, *(round(0.3 + step * at, 2) for at in range(rest)))
+    return (0.0, *_rising(width - 1, 0.3, 1.0))
+
+
+def second_ladder(width: int) -> tuple[float, ...]:
+    """Temperatures after all of the first failed: what is likely was wrong, so they are higher."""
+    return _rising(width, 0.6, 1.1)
+
+
+def _rising(count: int, low: float, high: float) -> tuple[float, ...]:
+    step = (high - low) / max(1, count - 1)
+    return tuple(round(low + step * at, 2) for at in range(count))
 
 
 def sampling_params(
@@ -51,7 +60,7 @@ async def sample(
         meter: pays for each.
 
     Raises:
-        BudgetExhausted: the budget does not allow one of them.
+        BudgetExhausted: the budget does not allow a single one; otherwise those it allows are made.
         ModelFailure: the engine refused or failed one.
     """
     tasks = {
@@ -59,11 +68,21 @@ async def sample(
         for at, request in enumerate(requests)
     }
     pending = set(tasks)
+    refused: BudgetExhausted | None = None
+    finished = 0
     try:
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in sorted(done, key=lambda one: tasks[one]):
-                yield tasks[task], task.result()
+                try:
+                    generation = task.result()
+                except BudgetExhausted as error:
+                    refused = error
+                    continue
+                finished += 1
+                yield tasks[task], generation
+        if refused is not None and not finished:
+            raise refused
     finally:
         for task in pending:
             task.cancel()

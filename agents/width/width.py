@@ -29,11 +29,11 @@ from agents.width.choice import choose
 from agents.width.chosen import Chosen
 from agents.width.fence import code_of
 from agents.width.prompt import CodePrompt
-from agents.width.sampling import STOP, ladder, sample, sampling_params
+from agents.width.sampling import STOP, ladder, sample, sampling_params, second_ladder
 from engine.api.request import FinishReason, Request
 
 WIDTH = 8
-REPAIRS = 4
+REPAIRS = 8
 """Candidates of the second round, which see what the best one of the first failed."""
 MAX_TOKENS = 768
 SUPPORT = 3
@@ -103,8 +103,8 @@ async def widen(
     passed = await one.round(prompt, temperatures[:together], 0)
     if not passed and not one.compares:
         await one.round(prompt, temperatures[1 : one.affordable(width, check_s)], 0)
-    if not one.any_passed and repairs:
-        await one.repair(prompt, repairs)
+    if not one.any_passed:
+        await one.repair(prompt, one.affordable(one.written + repairs, check_s) - one.written)
     return await one.finish(diff_of)
 
 
@@ -144,6 +144,11 @@ class _Widening:
     def compares(self) -> bool:
         """Whether candidates can be compared."""
         return self._agreement is not None and self._width > 1
+
+    @property
+    def written(self) -> int:
+        """How many candidates there are."""
+        return len(self._candidates)
 
     @property
     def any_passed(self) -> bool:
@@ -195,7 +200,9 @@ class _Widening:
         return False
 
     async def repair(self, prompt: CodePrompt, repairs: int) -> bool:
-        """A second round, which sees what the best candidate failed."""
+        """A second round, which is told what the best candidate failed."""
+        if repairs <= 0:
+            return False
         usable = [one for one in self._candidates if one.code.strip() and one.failed]
         if not usable:
             return False
@@ -203,7 +210,7 @@ class _Widening:
         failed = best.failed
         if failed is None:
             return False
-        return await self.round(prompt.again(failed.detail), ladder(repairs + 1)[1:], 1)
+        return await self.round(prompt.again(failed.detail), second_ladder(repairs), 1)
 
     async def finish(self, diff_of: Callable[[str], str]) -> Chosen:
         """Choose, and tell."""
@@ -240,7 +247,6 @@ class _Widening:
             number=len(self._candidates),
             temperature=temperature,
             code=self._completed(code),
-            answer=generation.text,
             tokens=len(generation.token_ids),
             mean_logprob=sum(logprobs) / len(logprobs) if logprobs else 0.0,
             complete=generation.finish_reason is FinishReason.STOP,

@@ -80,7 +80,7 @@ async def _coder(task: AgentTask, output: Output, run: StepRun, session: ModelSe
     if written.patch.cannot_do:
         return written.patch
     await _apply(written, task.workspace, run)
-    return written.patch.model_copy(update={"tests": output.tests})
+    return written.patch
 
 
 async def _apply(written: Written, workspace: Workspace, run: StepRun) -> None:
@@ -89,11 +89,12 @@ async def _apply(written: Written, workspace: Workspace, run: StepRun) -> None:
         return
     for edit in written.changes.of(written.chosen.code).edits:
         try:
-            if edit.before is None:
+            if edit.before is not None:
+                await run.tools.call("read", {"path": edit.path})
+            if not edit.before:
                 arguments = {"path": edit.path, "content": edit.after.decode()}
                 done = await run.tools.call("write", arguments)
             else:
-                await run.tools.call("read", {"path": edit.path})
                 old, new = _differing(edit.before.decode(), edit.after.decode())
                 done = await run.tools.call("edit", {"path": edit.path, "old": old, "new": new})
         except (PermissionDenied, InvalidTask, UnicodeDecodeError) as error:
@@ -106,7 +107,10 @@ async def _apply(written: Written, workspace: Workspace, run: StepRun) -> None:
 
 
 def _differing(before: str, after: str) -> tuple[str, str]:
-    """The passage that differs with as many lines around it as make it unique, before and after."""
+    """The passage that differs with as many lines around it as make it unique, before and after.
+
+    `before` is not empty: the whole of it is unique.
+    """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:

@@ -211,7 +211,11 @@ def _patch(chosen: Chosen, changes: Changes, task: ChangeTask) -> Patch:
         if count > 1
         else "The first candidate"
     )
-    unsure = "" if chosen.verified else " No test or example shows that it does what was asked."
+    unsure = ""
+    if not chosen.verified:
+        unsure = " No test or example shows that it does what was asked."
+    elif chosen.decided_by == "tests" and not (task.wanted or _has_examples(chosen)):
+        unsure = " The tests show that nothing broke, not that it does what was asked."
     ran = task.tests.before.command if task.tests is not None else None
     used = f" The tests ran with {ran.name}." if ran is not None else ""
     return Patch(diff=diff, reason=f"{written}: {chosen.reason}{used}{unsure}"[:4_000])
@@ -220,6 +224,16 @@ def _patch(chosen: Chosen, changes: Changes, task: ChangeTask) -> Patch:
 def is_private(file: SourceFile) -> bool:
     """Whether a file holds secrets or personal data."""
     return Taint.PRIVATE in file_taint(file.text, file.path)
+
+
+def _has_examples(chosen: Chosen) -> bool:
+    """Whether examples of the task or tests that failed before speak for the chosen candidate."""
+    outcomes = chosen.candidate.outcomes if chosen.candidate is not None else []
+    return any(
+        (one.check == "examples" and one.detail.endswith("examples hold."))
+        or (one.check == "tests" and "failed before" in one.detail)
+        for one in outcomes
+    )
 
 
 def project_of(workspace: Workspace) -> Path | None:

@@ -126,6 +126,13 @@ async def test_an_equal_candidate_is_not_run_again():
     assert [data["same_as"] for data in events.of(RunEventType.CANDIDATE_WRITTEN)] == [None, 0]
 
 
+async def test_equal_code_for_two_files_is_not_equal():
+    ask = CodePrompt.ask("Write double.", opening="```python\n# ")
+    client = ScriptedClient([f"a.py\n{WRONG}", f"b.py\n{WRONG}"])
+    chosen = await widen(ModelSession(client), ask, CHECKS, width=2, repairs=0)
+    assert [one.same_as for one in chosen.candidates] == [None, None]
+
+
 async def test_without_a_check_that_decides_the_majority_is_chosen():
     client = ScriptedClient([WRONG, RIGHT, OTHER])
     calls = tuple(Call(f"double({number})") for number in range(5))
@@ -209,6 +216,32 @@ async def test_the_budget_allows_fewer_candidates():
     meter = BudgetMeter(Budget(tokens=1000), started=0.0)
     chosen = await widen(ModelSession(client), ASK, CHECKS, repairs=0, max_tokens=100, meter=meter)
     assert 1 < len(chosen.candidates) < 8
+
+
+async def test_a_budget_for_some_of_those_that_are_written_together_makes_those():
+    client = ScriptedClient([RIGHT] * 8)
+    meter = BudgetMeter(Budget(tokens=600), started=0.0)
+    agreement = Agreement(Setting(), (Call("double(1)"),))
+    chosen = await widen(
+        ModelSession(client), ASK, CHECKS, max_tokens=100, meter=meter, agreement=agreement
+    )
+    assert chosen.verified
+    assert 1 <= len(client.requests) < 8
+
+
+async def test_a_second_round_costs_no_more_than_checks_may(monkeypatch):
+    now = [0.0]
+
+    async def slow(code):
+        now[0] += 30.0
+        return await Parses().judge("(")
+
+    check = Dear()
+    check.judge = slow
+    monkeypatch.setattr("agents.width.width.time.monotonic", lambda: now[0])
+    client = ScriptedClient([f"x = {number}\n" for number in range(20)])
+    chosen = await widen(ModelSession(client), ASK, [check], width=8, check_s=60.0)
+    assert len(chosen.candidates) == 3
 
 
 async def test_a_budget_below_one_candidate_is_an_error():

@@ -89,7 +89,13 @@ async def test_a_change_that_a_person_describes(project):
     patch = result.output
     assert not patch.cannot_do
     assert "+def total(prices, discount=0):" in patch.diff
-    assert "2 tests pass" in patch.reason
+    assert patch.reason == (
+        "The first candidate: 2 tests pass. The tests ran with "
+        + patch.reason.partition("ran with ")[2]
+    )
+    assert patch.reason.endswith(
+        "The tests show that nothing broke, not that it does what was asked."
+    )
     assert [one.tool for one in runner.asked] == ["shell", "edit"]
     assert "in a copy" in runner.asked[0].reason
     assert (project / "prices.py").read_text() == PRICES.replace(
@@ -142,6 +148,15 @@ async def test_a_new_file_is_written(project):
     assert (project / "slug.py").read_text() == code
     assert "1 of 1 examples hold" in str(runner.of(RunEventType.CANDIDATE_CHECKED))
     assert "+++ b/slug.py" in result.output.diff
+
+
+async def test_an_empty_file_is_filled(project):
+    (project / "slug.py").write_text("")
+    code = "def slug(text):\n    return text.lower()\n"
+    runner = Runner([code])
+    result = await runner.run("coder", project, "Write slug(text) in slug.py: slug('A') == 'a'")
+    assert not result.output.cannot_do
+    assert (project / "slug.py").read_text() == code
 
 
 async def test_examples_of_the_task_decide(project):
