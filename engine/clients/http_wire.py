@@ -78,6 +78,7 @@ def completion_body(request: Request, model: str) -> dict[str, Any]:
         "deadline_ms": request.deadline_ms,
         "cache_salt": request.cache_salt,
         "continued_tokens": request.continued_tokens,
+        **({} if request.session is None else {"session_id": request.session}),
         **_STREAMED,
         **_sampling_fields(request.sampling),
     }

@@ -88,6 +88,7 @@ class PreparedAnswers:
         sampling: the sampling parameters that are used, without the grammar; stored with the answers.
         grammar: the language of the answers, or None.
         images: the images of the prompt.
+        session: names the conversation to the engine, which keeps its KV while it is expected to go on.
         tools: what the model is offered, or None.
         planner: plans the answer of a model with tools; None if it decides itself whether it calls one.
         suffix: token ids of the plan after the prompt.
@@ -103,6 +104,7 @@ class PreparedAnswers:
     sampling: SamplingParams
     grammar: Grammar | None = None
     images: tuple[PlacedImage, ...] = ()
+    session: str | None = None
     tools: TurnTools | None = None
     planner: CallPlanner | None = None
     suffix: tuple[int, ...] = ()
@@ -241,6 +243,7 @@ class Submitter:
             sampling=sampling,
             grammar=first.grammar,
             images=prompt.images,
+            session=f"conversation-{first.asked[0].id}" if first.asked else None,
             tools=tools,
             planner=planner,
         )
@@ -267,7 +270,13 @@ class Submitter:
         """
         ids = prepared.token_ids + prepared.suffix
         sampling = replace(prepared.sampling, grammar=prepared.grammar)
-        request = Request(ids, sampling, continued_tokens=prepared.begun, images=prepared.images)
+        request = Request(
+            ids,
+            sampling,
+            continued_tokens=prepared.begun,
+            session=prepared.session,
+            images=prepared.images,
+        )
         client = prepared.client
         first = client.submit(request)
         if prepared.count == 1:

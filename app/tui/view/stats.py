@@ -11,7 +11,7 @@ from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate, size
 from app.tui.view.spans import Line, Span, cut, fit, width
 from app.tui.view.spark import SampleRing, build_spark
-from engine.api.snapshot import EngineSnapshot
+from engine.api.snapshot import EngineSnapshot, SessionCounts
 
 
 @dataclass(slots=True)
@@ -192,7 +192,24 @@ def _memory(snapshot: EngineSnapshot, history: History, glyphs: Glyphs, cells: i
     ]
     if blocks.swapped:
         lines.append(_row("swapped", compact(blocks.swapped), "in the swap tier"))
-    return [*lines, ()]
+    return [*lines, *_kept_sessions(snapshot.sessions), ()]
+
+
+def _kept_sessions(sessions: SessionCounts) -> list[Line]:
+    """The sessions for which blocks are kept, and why blocks of sessions were computed again."""
+    lines: list[Line] = []
+    if sessions.expected or sessions.held_requests:
+        held = f"{sessions.held_requests} held, " if sessions.held_requests else ""
+        lines.append(_row("sessions", compact(sessions.expected), f"{held}expected back"))
+    lost = {
+        "away": sessions.lost_away,
+        "held": sessions.lost_held,
+        "no space": sessions.lost_space,
+    }
+    if any(lost.values()):
+        reasons = ", ".join(f"{count} {reason}" for reason, count in lost.items() if count)
+        lines.append(_row("lost", compact(sum(lost.values())), reasons))
+    return lines
 
 
 def _totals(snapshot: EngineSnapshot, cells: int) -> list[Line]:

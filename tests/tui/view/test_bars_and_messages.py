@@ -24,7 +24,7 @@ from app.tui.view.spans import plain, width
 from app.tui.view.stats import History, build_stats, build_vitals
 from app.tui.widgets.loading import build_welcome
 from app.tui.widgets.queued import build_queued
-from engine.api.snapshot import EngineSnapshot, EngineState, Totals
+from engine.api.snapshot import EngineSnapshot, EngineState, SessionCounts, Totals
 from engine.conversations.tree import NodeKind, NodeStatus, NodeView, TreeSummary
 from tests.fakes.fake_client import MODEL, RATES, FakeClient
 
@@ -86,6 +86,18 @@ def test_figures_are_never_wider_than_their_pane(cells):
         assert width(line) <= cells
     for line in build_vitals(READY, History(), UNICODE, max(20, cells // 4)):
         assert width(line) <= max(20, cells // 4)
+
+
+@pytest.mark.parametrize("cells", [30, *WIDTHS])
+def test_the_stats_say_what_sessions_wait_for_and_have_lost(cells):
+    counts = SessionCounts(expected=7, held_requests=3, lost_away=1, lost_space=20)
+    shown = build_stats(replace(READY, sessions=counts), History(), UNICODE, cells)
+    assert all(width(line) <= cells for line in shown)
+    if cells >= 160:
+        words = " ".join(plain(shown).split())
+        assert "sessions 7 3 held, expected back" in words
+        assert "lost 21 1 away, 20 no space" in words
+    assert "held" not in plain(build_stats(READY, History(), UNICODE, cells))
 
 
 def test_the_header_names_model_and_figures():

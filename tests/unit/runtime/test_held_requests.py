@@ -37,7 +37,7 @@ def computing_takes(engine, seconds):
 
 
 def test_a_held_request_is_let_in_without_a_command(engine):
-    engine, executor = engine
+    engine, _ = engine
     submit(engine, "a", prompt(0, 40)).wait_result(PATIENCE_S)
     computing_takes(engine, 0.2)
     output = submit(engine, "b", prompt(45, 60)).wait_result(PATIENCE_S)
