@@ -42,8 +42,7 @@ class FileEdit:
     @property
     def counts(self) -> tuple[int, int]:
         """Lines added and removed."""
-        lines = self.diff.split("\n")
-        body = [line for line in lines if not line.startswith(("+++ ", "--- "))]
+        body = self.diff.split("\n")[2:]  # below the names of the file
         return sum(line[:1] == "+" for line in body), sum(line[:1] == "-" for line in body)
 
 

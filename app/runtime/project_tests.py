@@ -57,15 +57,16 @@ class TestsRun:
 
 
 ProjectTests = Callable[[Path], Awaitable[TestsRun]]
-"""Runs the tests of the project in a folder. Cancelling it stops them."""
+"""Runs the tests of the project that a file belongs to. Cancelling it stops them."""
 
 
-async def run_project_tests(root: Path) -> TestsRun:
-    """Run the tests of a folder in the project's own environment (`agents.project_tests`)."""
+async def run_project_tests(file: Path) -> TestsRun:
+    """Run the tests of a file's project in its own environment (`agents.project_tests`)."""
     # With the sandbox, which is not needed before an edit.
     from agents.project_tests.run import run_tests
     from agents.sandbox.scratch import scratch_folder
 
+    root = await asyncio.to_thread(project_of, file)
     with scratch_folder("pravaha-tests-") as folder:
         results = await run_tests(root, output=folder / "output.txt")
         kept = results.output
@@ -78,6 +79,14 @@ async def run_project_tests(root: Path) -> TestsRun:
         " ".join(one for one in (results.used, results.not_run) if one),
         results.problem,
     )
+
+
+def project_of(file: Path) -> Path:
+    """The folder whose tests judge a change of a file; never the home folder, which may be a repository."""
+    from agents.repair.project_root import find_project
+
+    root, folder = find_project(file).root, file.resolve().parent
+    return folder if Path.home().resolve().is_relative_to(root) else root
 
 
 def _end_of(file: Path) -> str:

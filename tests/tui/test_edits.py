@@ -23,12 +23,12 @@ class Tests:
 
     def __init__(self, *runs):
         self.runs = list(runs)
-        self.roots = []
+        self.files = []
         self.goes_on = asyncio.Event()
         self.goes_on.set()
 
-    async def __call__(self, root):
-        self.roots.append(root)
+    async def __call__(self, file):
+        self.files.append(file)
         await self.goes_on.wait()
         return self.runs.pop(0)
 
@@ -105,6 +105,17 @@ async def test_an_edit_is_taken_back(tmp_path, project):
         await ui.shown("▸ changes library/holds.py")
 
 
+async def test_an_edit_that_is_not_on_the_disk_any_more_is_offered_again(tmp_path, project):
+    async with opened(tmp_path, project, ANSWER) as ui:
+        await ask(ui)
+        await ui.shown("changes library/holds.py")
+        await choose(ui, "y")
+        await ui.shown("applied to library/holds.py")
+        (project / "library" / "holds.py").write_text(HOLDS)  # as `git checkout` does
+        await press_d(ui)
+        await ui.shown("The answer changes library/holds.py", "y  apply")
+
+
 async def test_the_command_opens_it_too(tmp_path, project):
     async with opened(tmp_path, project, ANSWER) as ui:
         await ask(ui)
@@ -137,7 +148,7 @@ async def test_tests_that_fail_are_given_back_to_the_model(tmp_path, project):
         await choose(ui, "t")
         await ui.shown("I applied the change to library/holds.py (+1 -1). Run the tests.")
         await ui.shown("the tests are running; d stops them")
-        assert tests.roots == [project]
+        assert tests.files == [project / "library" / "holds.py"]
         tests.goes_on.set()
         await ui.shown("1 of 2 tests fail.", "With .venv.", "test_holds.py::test_first")
         await ui.shown("assert 1 == 2", "✗ failed", "d has the model correct it")

@@ -5,13 +5,15 @@ is an exchange of the conversation, from which `d` has the model correct what fa
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from textual.worker import Worker
 
+from agents.api.errors import InvalidTask
 from agents.edits import apply_edits, take_back
+from agents.edits.file_edit import read_file
 from app.runtime.edited_files import Offer, offered_edits
 from app.runtime.project_tests import BY_TESTS, ProjectTests, TestsRun, markdown_of_tests
 from app.slash.attachments import mention
@@ -71,9 +73,9 @@ class EditActions:
         self._written: set[tuple[str, bytes]] = set()
         self._tested: dict[str, tuple[str, ...]] = {}
         """The files whose change was tested, by the node of the result."""
-        self._send: Callable[[str], object] | None = None
+        self._send: Callable[[str], Awaitable[None]] | None = None
 
-    def send_by(self, send: Callable[[str], object]) -> None:
+    def send_by(self, send: Callable[[str], Awaitable[None]]) -> None:
         """Use this to send a message: sending is composed after the groups of actions."""
         self._send = send
 
@@ -177,10 +179,12 @@ class EditActions:
         )
 
     async def _current(self, node_id: str) -> _State:
-        """The state of an answer: an edit that is not applied is made anew from the files as they are."""
+        """The state of an answer: an edit that is not on the disk is made anew from the files as they are."""
         state = self._states.get(node_id)
-        if state is None or not state.applied:
-            offer = await asyncio.to_thread(self._offer_of, self._path_to(node_id))
+        if state is not None and state.applied and await asyncio.to_thread(_is_there, state.offer):
+            return state
+        offer = await asyncio.to_thread(self._offer_of, self._path_to(node_id))
+        if state is None or not state.applied or offer.edits:
             state = self._states[node_id] = _State(offer)
             self._show(node_id)
         return state
@@ -222,13 +226,15 @@ class EditActions:
         self._tested[place] = files
         await self._screen.show_chat()
         self._running[place] = self._screen.run_worker(
-            self._run_tests(place, session.tree_id, offer.root), group="tests", exit_on_error=False
+            self._run_tests(place, session.tree_id, offer.root / files[0]),
+            group="tests",
+            exit_on_error=False,
         )
 
-    async def _run_tests(self, place: str, tree_id: str, root: Path) -> None:
+    async def _run_tests(self, place: str, tree_id: str, file: Path) -> None:
         session = self._screen.session
         try:
-            run = await self._tests(root)
+            run = await self._tests(file)
         except PravahaError as error:
             run = TestsRun(problem=str(error))
         except asyncio.CancelledError:
@@ -252,9 +258,7 @@ class EditActions:
         named = " and ".join(mention(one) for one in files)
         text = f"Correct {named} so that these tests pass. Write each changed function as a whole."
         if self._send is not None:
-            done = self._send(text)
-            if asyncio.iscoroutine(done):
-                await done
+            await self._send(text)
 
     def _files_before(self, node_id: str) -> tuple[str, ...]:
         """The files of the last change before a result, from the message that asked for it."""
@@ -262,3 +266,11 @@ class EditActions:
         asked = path[-2].text if len(path) > 1 else ""
         named, _, _ = asked.removeprefix("I applied the change to ").partition(" (+")
         return tuple(named.split(", "))
+
+
+def _is_there(offer: Offer) -> bool:
+    """Whether the files are as the edits left them."""
+    try:
+        return all(read_file(offer.root, one.path) == one.after for one in offer.edits)
+    except InvalidTask:
+        return False

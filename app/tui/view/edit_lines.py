@@ -60,10 +60,12 @@ def _files(edits: Sequence[FileEdit], click: str) -> list[Span]:
 def build_diff(diff: str, cells: int) -> list[Line]:
     """A unified diff: a row or, where a line is too long, several for each of its lines."""
     lines: list[Line] = []
-    for text in diff.rstrip("\n").split("\n"):
-        style = _style(text)
+    texts = diff.rstrip("\n").split("\n")
+    heads = _heads(texts)
+    for at, text in enumerate(texts):
+        style = "bold $muted" if at in heads else _style(text)
         mark, body = (text[:1], text[1:]) if text[:1] in ("+", "-", " ") else ("", text)
-        if text.startswith(("+++ ", "--- ")):
+        if at in heads:
             mark, body = "", text
         rows = wrap_cells(safe_text(body), max(1, cells - 1))
         lines += [
@@ -73,9 +75,18 @@ def build_diff(diff: str, cells: int) -> list[Line]:
     return lines
 
 
+def _heads(texts: Sequence[str]) -> set[int]:
+    """The lines that name a file: two above a hunk. A removed line that begins with `-- ` is none."""
+    return {
+        row
+        for at in range(len(texts) - 1)
+        if texts[at].startswith("--- ") and texts[at + 1].startswith("+++ ")
+        if at + 2 >= len(texts) or texts[at + 2].startswith("@@")
+        for row in (at, at + 1)
+    }
+
+
 def _style(line: str) -> str:
-    if line.startswith(("+++ ", "--- ")):
-        return "bold $muted"
     if line.startswith("@@"):
         return "$accent"
     return {"+": "$success", "-": "$error"}.get(line[:1], "$foreground")

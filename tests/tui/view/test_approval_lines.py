@@ -36,6 +36,14 @@ def test_a_change_of_files_is_shown_as_its_diff():
         assert "--- a/f.py" in rows
 
 
+def test_a_removed_line_does_not_look_like_the_name_of_a_file():
+    diff = "--- a/f.sql\n+++ b/f.sql\n@@ -1,2 +1 @@\n--- a comment\n x\n"
+    lines = build_approval(request(diff=diff), 60)[-5:]
+    assert [line[0].style for line in lines] == [
+        "bold $muted", "bold $muted", "$accent", "$error", "$foreground",
+    ]  # fmt: skip
+
+
 def test_a_long_reason_is_not_cut():
     lines = build_approval(request(), 40)
     rows = plain(lines).split("\n")

@@ -220,6 +220,10 @@ def test_a_file_that_is_no_text_is_refused():
     assert proposal.refused == ("holds.py is not UTF-8 and cannot be edited.",)
 
 
+def test_lines_that_look_like_the_head_of_a_diff_are_counted():
+    assert FileEdit("a.sql", b"-- x\n++ y\nz\n", b"z\n").counts == (0, 2)
+
+
 # Applying, and taking back.
 
 

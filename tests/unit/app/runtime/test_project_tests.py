@@ -2,7 +2,12 @@
 
 import pytest
 
-from app.runtime.project_tests import TestsRun, markdown_of_tests, run_project_tests
+from app.runtime.project_tests import (
+    TestsRun,
+    markdown_of_tests,
+    project_of,
+    run_project_tests,
+)
 from engine.conversations.tree import Verdict
 
 
@@ -38,7 +43,7 @@ async def test_the_tests_of_a_folder_are_run(tmp_path):
         "import unittest\n\n\nclass It(unittest.TestCase):\n"
         "    def test_a(self):\n        self.assertEqual(1, 2)\n"
     )
-    run = await run_project_tests(tmp_path)
+    run = await run_project_tests(tmp_path / "test_it.py")
     assert (run.verdict, run.failed, run.problem) == (Verdict.FAILED, 1, "")
     assert "1 != 2" in run.output
     assert run.used
@@ -46,5 +51,18 @@ async def test_the_tests_of_a_folder_are_run(tmp_path):
 
 async def test_a_folder_without_tests(tmp_path):
     (tmp_path / "a.py").write_text("x = 1\n")
-    run = await run_project_tests(tmp_path)
+    run = await run_project_tests(tmp_path / "a.py")
     assert run.verdict is None
+
+
+def test_the_project_is_the_nearest_folder_with_a_mark_but_not_the_home_folder(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "home" / "shop" / "src" / "a.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    (tmp_path / "home" / ".git").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert project_of(file) == file.parent
+    (tmp_path / "home" / "shop" / "pyproject.toml").write_text("")
+    assert project_of(file) == tmp_path / "home" / "shop"
