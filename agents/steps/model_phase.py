@@ -214,9 +214,18 @@ class StepsPhase:
             profile = await self._known()
             if not (profile.questions or profile.outputs or profile.is_allowed):
                 return output
+        wanted = [name for name in run.spec.score_questions if name in profile.questions]
+        scores = bool(wanted) and isinstance(output, Findings) and bool(output.findings)
+        steps = run.spec.requires.rank >= Capability.REACT.rank and _is_stepped(output)
+        writes = TextOutputs.takes(output, run, profile) and not _lacks_sources(task, output)
+        helps = scores or steps or writes
+        if not helps and run.spec.requires is Capability.LABELS:
+            return output  # an auditor whose model has nothing to add needs no word about it
         refusal = self._refusal(profile, output, run)
         if refusal:
             run.note(refusal)
+            return output
+        if not helps:
             return output
         if profile.is_allowed:
             run.note(
@@ -226,12 +235,6 @@ class StepsPhase:
             written = await self._written(task, output, run)
             if written is not None:
                 return written
-        wanted = [name for name in run.spec.score_questions if name in profile.questions]
-        scores = bool(wanted) and isinstance(output, Findings) and bool(output.findings)
-        steps = run.spec.requires.rank >= Capability.REACT.rank and _is_stepped(output)
-        writes = TextOutputs.takes(output, run, profile) and not _lacks_sources(task, output)
-        if not (scores or steps or writes):
-            return output
         layout, decider = self.parts()
         shared = self._shared(layout, task, run)
         if isinstance(output, Findings) and scores:
