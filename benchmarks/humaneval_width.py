@@ -167,10 +167,13 @@ def kind_of(chosen: Chosen) -> str:
         return "no code"
     if not chosen.passed:
         return "none passes"
+    if chosen.decided_by == "agreement":
+        return "vote of those that pass" if chosen.verified else "vote"
     if chosen.decided_by == "examples":
-        if len(chosen.candidates) == 1:
-            return "the first passes"
-        return "a repair passes" if chosen.candidate.round else "a later one passes"
+        if chosen.candidate.round:
+            return "second round passes"
+        passed = sum(one.failed is None for one in chosen.candidates)
+        return "those that pass agree" if passed > 1 else "one passes"
     return chosen.decided_by
 
 
@@ -196,6 +199,7 @@ def table(results: list[dict[str, Any]]) -> str:
     for kind, count in Counter(one["kind"] for one in wide).most_common():
         solved = sum(one["right"] for one in wide if one["kind"] == kind)
         lines.append(f"{kind:24}{count:8}    {solved:5}")
+    lines.append(f"{'stopped before all':24}{sum(one['stopped'] > 0 for one in wide):8}")
     some = sum(any(c["right"] for c in one["candidates"]) for one in wide)
     lines.append(f"{'any candidate is right':24}{'':8}    {some:5}")
     return "\n".join(lines)

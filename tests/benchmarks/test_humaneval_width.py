@@ -19,7 +19,7 @@ async def test_both_ways_are_scored_by_the_hidden_tests():
     one = await measure(ModelSession(ScriptedClient(answers)), PROBLEM, 4)
     assert not one["baseline"]["right"]
     assert one["width"]["right"]
-    assert one["width"]["kind"] == "agreement"
+    assert one["width"]["kind"] == "vote of those that pass"
     assert [c["right"] for c in one["width"]["candidates"]] == [False, True, True, True]
     text = table([one])
     assert "1 problems" in text
