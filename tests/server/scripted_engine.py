@@ -101,6 +101,9 @@ class ScriptedEngine:
         self.info = INFO
         self.time = time.monotonic()
 
+    def session_waits(self, session: str, tool: str) -> None:
+        """Nothing is kept for sessions."""
+
     def submit_all(self, requests: list[Request]) -> list[ScriptedHandle]:
         scripts = [self.script(request) for request in requests]
         for batches in scripts:
