@@ -191,8 +191,9 @@ def _run(trial: dict[str, Any], order: dict[str, Any]) -> dict[str, Any]:
             break
         parts.append(part)
     os.close(reading)
-    with contextlib.suppress(OSError):  # it has ended, or has not begun
-        os.killpg(child, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):  # what it started, and itself if it leads no group yet
+        with contextlib.suppress(OSError):
+            kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     try:
         found: dict[str, Any] = json.loads(b"".join(parts).decode())
