@@ -17,6 +17,8 @@ trial:
 An unfinished RESULT has the trials that were finished.
 """
 
+from __future__ import annotations
+
 import contextlib
 import gc
 import json
@@ -25,6 +27,7 @@ import select
 import signal
 import sys
 import time
+from typing import Any
 
 MAX_TEXT = 8000
 
@@ -33,31 +36,31 @@ class TooSlow(BaseException):
     """A test has used up its seconds. No `except Exception` of the project catches it."""
 
 
-def _too_slow(number, frame):
+def _too_slow(number: int, frame: Any) -> None:
     raise TooSlow("the test does not end in time")
 
 
 class _Recorder:
     """A plugin that keeps outcomes, failure texts and the lines of each test."""
 
-    def __init__(self, root, lines, seconds):
+    def __init__(self, root: str, lines: bool, seconds: float) -> None:
         self._seconds = seconds
-        self.outcomes = {}
-        self.texts = {}
-        self.lines = {}
-        self._tracer = _tracer(root) if lines else None
+        self.outcomes: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        self.lines: dict[str, dict[str, list[int]]] = {}
+        self._tracer = _Lines(root) if lines else None
 
-    def pytest_runtest_protocol(self, item, nextitem):
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> None:
         signal.setitimer(signal.ITIMER_REAL, self._seconds)
         if self._tracer is not None:
             self._tracer.begin()
 
-    def pytest_runtest_logfinish(self, nodeid, location):
+    def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         if self._tracer is not None:
             self.lines[nodeid] = self._tracer.end()
 
-    def pytest_runtest_logreport(self, report):
+    def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.outcomes[report.nodeid] = "failed"
             self.texts.setdefault(report.nodeid, report.longreprtext[-MAX_TEXT:])
@@ -66,76 +69,36 @@ class _Recorder:
         elif report.when == "call":
             self.outcomes.setdefault(report.nodeid, "passed")
 
-    def pytest_collectreport(self, report):
+    def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
             self.outcomes[report.nodeid] = "failed"
             self.texts[report.nodeid] = report.longreprtext[-MAX_TEXT:]
 
 
-def _tracer(root):
-    return _Monitoring(root) if hasattr(sys, "monitoring") else _Tracing(root)
-
-
 class _Lines:
-    """Which lines of the project's files ran since `begin`."""
+    """Which lines of the project's files ran since `begin`. Only frames of these files are traced."""
 
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root) + os.sep
-        self._known = {}
+        self._known: dict[str, str | None] = {}
+        self._found: dict[str, set[int]] = {}
+
+    def begin(self) -> None:
+        """Record from now on."""
         self._found = {}
+        sys.settrace(self._call)
 
-    def _path(self, name):
-        """The path relative to the root, or None for a file outside of it."""
-        if name not in self._known:
-            real = os.path.realpath(name)
-            inside = real.startswith(self._root) and real.endswith(".py")
-            self._known[name] = real[len(self._root) :] if inside else None
-        return self._known[name]
+    def end(self) -> dict[str, list[int]]:
+        """The lines by path."""
+        sys.settrace(None)
+        return {path: sorted(numbers) for path, numbers in self._found.items()}
 
-    def _add(self, path, line):
-        self._found.setdefault(path, set()).add(line)
-
-    def _taken(self):
-        found = {path: sorted(numbers) for path, numbers in self._found.items()}
-        self._found = {}
-        return found
-
-
-class _Monitoring(_Lines):
-    """By `sys.monitoring` (3.12): a line costs something once a test."""
-
-    def __init__(self, root):
-        super().__init__(root)
-        self._events = sys.monitoring
-        self._tool = self._events.PROFILER_ID
-        self._events.use_tool_id(self._tool, "pravaha")
-        self._events.register_callback(self._tool, self._events.events.LINE, self._line)
-
-    def _line(self, code, line):
-        path = self._path(code.co_filename)
-        if path is not None:
-            self._add(path, line)
-        return self._events.DISABLE
-
-    def begin(self):
-        self._taken()
-        self._events.restart_events()
-        self._events.set_events(self._tool, self._events.events.LINE)
-
-    def end(self):
-        self._events.set_events(self._tool, 0)
-        return self._taken()
-
-
-class _Tracing(_Lines):
-    """By `sys.settrace`: only frames of the project's files are traced."""
-
-    def _call(self, frame, event, argument):
+    def _call(self, frame: Any, event: str, argument: Any) -> Any:
         path = self._path(frame.f_code.co_filename)
         if path is None:
             return None
 
-        def local(frame, event, argument):
+        def local(frame: Any, event: str, argument: Any) -> Any:
             if event == "line":
                 self._add(path, frame.f_lineno)
             return local
@@ -143,16 +106,19 @@ class _Tracing(_Lines):
         self._add(path, frame.f_lineno)
         return local
 
-    def begin(self):
-        self._taken()
-        sys.settrace(self._call)
+    def _path(self, name: str) -> str | None:
+        """The path relative to the root, or None for a file outside of it."""
+        if name not in self._known:
+            real = os.path.realpath(name)
+            inside = real.startswith(self._root) and real.endswith(".py")
+            self._known[name] = real[len(self._root) :] if inside else None
+        return self._known[name]
 
-    def end(self):
-        sys.settrace(None)
-        return self._taken()
+    def _add(self, path: str, line: int) -> None:
+        self._found.setdefault(path, set()).add(line)
 
 
-def _read(path):
+def _read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -160,7 +126,7 @@ def _read(path):
         return None
 
 
-def _write(path, data):
+def _write(path: str, data: bytes | None) -> None:
     if data is None:
         if os.path.exists(path):
             os.unlink(path)
@@ -172,7 +138,7 @@ def _write(path, data):
         file.write(data)
 
 
-def _child(trial, order, writing):
+def _child(trial: dict[str, Any], order: dict[str, Any], writing: int) -> None:
     """In the fork: run pytest and write the outcomes into a pipe."""
     import pytest
 
@@ -202,7 +168,7 @@ def _child(trial, order, writing):
     os._exit(0)
 
 
-def _run(trial, order):
+def _run(trial: dict[str, Any], order: dict[str, Any]) -> dict[str, Any]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -225,16 +191,18 @@ def _run(trial, order):
             break
         parts.append(part)
     os.close(reading)
-    with contextlib.suppress(OSError):  # it has ended, or has not begun
-        os.killpg(child, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):  # what it started, and itself if it leads no group yet
+        with contextlib.suppress(OSError):
+            kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     try:
-        return json.loads(b"".join(parts).decode())
+        found: dict[str, Any] = json.loads(b"".join(parts).decode())
     except ValueError:
-        return {"outcomes": {}, "texts": {}, "lines": {}, "problem": problem}
+        found = {"outcomes": {}, "texts": {}, "lines": {}, "problem": problem}
+    return found
 
 
-def _import_pytest():
+def _import_pytest() -> None:
     """Import pytest with the plugins that it always has, so that each fork has them."""
     import pytest  # noqa: F401
 
@@ -245,7 +213,7 @@ def _import_pytest():
     gc.freeze()  # a collection in a fork would copy all of it
 
 
-def main(order_path, result_path):
+def main(order_path: str, result_path: str) -> None:
     """Run the trials of an order."""
     sys.dont_write_bytecode = True
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does

@@ -18,12 +18,14 @@ from agents.model.session import ModelSession
 from agents.repair.failing_tests.candidates import PatchCandidate
 from agents.repair.failing_tests.suspects import Suspect, functions_of, span
 from agents.repair.failing_tests.test_bench import Drop, TestBench
-from agents.width import CodePrompt, Outcome, widen
+from agents.width import Chosen, CodePrompt, Outcome, widen
 from agents.width.checks.parses import Parses
 from agents.width.width import Record
+from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 WIDTH = 6
+REPAIRS = 3
 MAX_LINES = 80
 """Lines of a function that a model is asked to write anew."""
 MAX_SHOWN_LINES = 160
@@ -78,43 +80,57 @@ async def rewritten(
     Raises:
         BudgetExhausted, ModelFailure, InvalidRequest: as `agents.width.widen`.
     """
-    text = prompt_text(bench, suspect, test)
-    goal = f"{suspect.name}, so that {test.rpartition('::')[2]} passes"
-    record(RunEventType.MODEL_ASKED, test=test, name=suspect.name, prompt=text)
     spliced = _Spliced(bench, suspect, refuse)
+    support = _Support(bench, spliced, known)
     checks = [
         Parses(),
         spliced,
         _Failing(bench, spliced, test),
         _Whole(bench, spliced),
-        _Support(bench, spliced, known),
+        support,
     ]
     room = len(session.client.tokenize(_source(bench.workspace, suspect))) * 3 // 2 + _MORE_TOKENS
-    chosen = await widen(
-        session,
-        CodePrompt.ask(text, system=_SYSTEM, goal=goal),
-        checks,
-        width=WIDTH,
-        max_tokens=room,
-        check_s=CHECK_S,
-        record=record,
-        meter=meter,
-        diff_of=lambda code: made.diff if (made := spliced.made(code)) is not None else "",
-    )
-    found = Rewrites(usage=chosen.usage)
-    by_text: dict[str, PatchCandidate] = {}
+    found = Rewrites()
+    for hidden in (True, False):
+        text = prompt_text(bench, suspect, test, hidden=hidden)
+        record(RunEventType.MODEL_ASKED, test=test, name=suspect.name, prompt=text)
+        chosen = await widen(
+            session,
+            CodePrompt.ask(
+                text,
+                system=_SYSTEM,
+                goal=f"{suspect.name}, so that {test.rpartition('::')[2]} passes",
+            ),
+            checks,
+            width=WIDTH,
+            repairs=0 if hidden else REPAIRS,
+            max_tokens=room,
+            check_s=CHECK_S,
+            record=record,
+            meter=meter,
+            diff_of=lambda code: made.diff if (made := spliced.made(code)) is not None else "",
+        )
+        found.usage = found.usage.plus(chosen.usage)
+        found.passed = _passed(chosen, spliced)
+        if found.passed:
+            break
+    return found
+
+
+def _passed(chosen: Chosen, spliced: "_Spliced") -> list[PatchCandidate]:
+    """The candidates that passed every check, each once with its votes."""
+    by_tree: dict[str, PatchCandidate] = {}
     for one in chosen.candidates:
         candidate = spliced.made(one.code)
         if one.failed is not None or candidate is None:
             continue
-        first = chosen.candidates[one.same_as] if one.same_as is not None else one
-        kept = by_text.setdefault(first.tree_key(), candidate)
+        key = one.tree_key()
+        kept = by_tree.setdefault(key, candidate)
         kept.votes += 1
         if candidate.size < kept.size:
             candidate.votes, candidate.mended = kept.votes, kept.mended
-            by_text[first.tree_key()] = candidate
-    found.passed = list(by_text.values())
-    return found
+            by_tree[key] = candidate
+    return list(by_tree.values())
 
 
 class _Spliced:
@@ -291,8 +307,16 @@ def _import_line(tree: ast.Module) -> int:
 # The prompt.
 
 
-def prompt_text(bench: TestBench, suspect: Suspect, test: str) -> str:
-    """What the model is asked."""
+def prompt_text(bench: TestBench, suspect: Suspect, test: str, *, hidden: bool) -> str:
+    """What the model is asked.
+
+    Args:
+        bench: the project and what its tests said.
+        suspect: what is to be written anew.
+        test: node id of the failing test.
+        hidden: leave the suspect's body out. A small model that sees it copies it, the fault included;
+            without it, it writes what the docstring, the callers and the test ask for.
+    """
     files = bench.workspace
     own = files.get(suspect.path)
     parts = ["A test of a Python project fails because of one fault in one function.", ""]
@@ -300,17 +324,30 @@ def prompt_text(bench: TestBench, suspect: Suspect, test: str) -> str:
         other = files.get(path)
         if other is not None:
             parts += [f"The file {path}:", f"```python\n{other.text.strip()}\n```", ""]
-    parts += [f"The file {suspect.path}:", f"```python\n{_excerpt(files, suspect)}\n```", ""]
+    parts += [
+        f"The file {suspect.path}:",
+        f"```python\n{_excerpt(files, suspect, hidden)}\n```",
+        "",
+    ]
     parts += [f"The test, which is right, in {test.partition('::')[0]}:"]
     parts += [f"```python\n{_test_source(files, test)}\n```", ""]
     parts += ["What pytest says:", f"```\n{_said(bench.spectrum.texts.get(test, ''))}\n```", ""]
     name = suspect.name
     where = "" if own is None else f" of {suspect.path}"
-    parts += [
-        f"Find the fault in `{name}`{where}. Write the whole function `{name.rpartition('.')[2]}` again with "
-        "the fault repaired by the smallest change that is right for all inputs, not for this test alone. "
-        f"Keep its name, its parameters and its docstring. Begin with `{_head(bench, suspect)}`."
-    ]
+    short = name.rpartition(".")[2]
+    if hidden:
+        task = (
+            f"The body of `{name}`{where} was lost. Write the whole function `{short}` so that it does "
+            "what its name and docstring say for all inputs, fits the rest of the code, and the test "
+            "passes. Keep its parameters and docstring."
+        )
+    else:
+        task = (
+            f"Find the fault in `{name}`{where}. Write the whole function `{short}` again with the "
+            "fault repaired by the smallest change that is right for all inputs, not for this test "
+            "alone. Keep its name, its parameters and its docstring."
+        )
+    parts += [f"{task} Begin with `{_head(bench, suspect)}`."]
     return "\n".join(parts)
 
 
@@ -341,16 +378,17 @@ def _others(bench: TestBench, suspect: Suspect, test: str) -> list[str]:
     return found
 
 
-def _excerpt(files: Workspace, suspect: Suspect) -> str:
+def _excerpt(files: Workspace, suspect: Suspect, hidden: bool) -> str:
     """The file, or of a long one its head, the class's head and the function."""
     file = files.get(suspect.path)
     if file is None:
         return ""
-    lines = file.text.strip("\n").split("\n")
+    lines = file.text.split("\n")
+    own = _without_body(file, suspect) if hidden else _source(files, suspect)
     if len(lines) <= 2 * MAX_SHOWN_LINES:
-        return "\n".join(lines)
+        return "\n".join([*lines[: suspect.first - 1], own, *lines[suspect.last :]]).strip("\n")
     module = module_of(file)
-    parts = [_source(files, suspect)]
+    parts = [own]
     if module is not None and "." in suspect.name:
         owner = suspect.name.rpartition(".")[0]
         heads = [
@@ -367,6 +405,19 @@ def _excerpt(files: Workspace, suspect: Suspect) -> str:
         else [one for one in module.tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
     )
     return "\n".join([*(ast.unparse(one) for one in imports), "", *parts])
+
+
+def _without_body(file: SourceFile, suspect: Suspect) -> str:
+    """A function with its docstring and without what it does."""
+    lines = file.text.split("\n")
+    module = module_of(file)
+    node = None if module is None else dict(functions_of(module.tree)).get(suspect.name)
+    if node is None:
+        return "\n".join(lines[suspect.first - 1 : suspect.last])
+    first = node.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    head = lines[suspect.first - 1 : (first.end_lineno or 0) if documented else first.lineno - 1]
+    return "\n".join([*head, " " * first.col_offset + "..."])
 
 
 def _test_source(files: Workspace, test: str) -> str:

@@ -110,7 +110,7 @@ def arguments(place: Place) -> Iterator[Change]:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Subscript):
             yield place.swap(node.value.slice, node.slice, "two indexes swapped", 2)
         if isinstance(node, ast.Tuple) and len(node.elts) == 2:
-            yield place.swap(*node.elts, "the two elements swapped", 2)
+            yield place.swap(node.elts[0], node.elts[1], "the two elements swapped", 2)
         if isinstance(node, ast.IfExp):
             yield place.swap(node.body, node.orelse, "the two values swapped", 2)
 

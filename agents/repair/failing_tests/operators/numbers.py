@@ -171,9 +171,9 @@ def rounding(place: Place) -> Iterator[Change]:
                 for target in [node, parent] if more and parent is not None else [node]:
                     yield place.replace(target, new, "rounded up", 2)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-            new = {"int": "round", "round": "int"}.get(node.func.id)
-            if new is not None:
-                yield place.replace(node.func, new, f"{new!r} for {node.func.id!r}", 2)
+            other = {"int": "round", "round": "int"}.get(node.func.id)
+            if other is not None:
+                yield place.replace(node.func, other, f"{other!r} for {node.func.id!r}", 2)
 
 
 def _called(node: ast.Call) -> str:

@@ -118,6 +118,10 @@ async def test_a_model_s_candidates_are_checked_and_the_majority_is_kept(unusual
     assert "def test_ten" in asked["prompt"]
     assert "def test_three" not in asked["prompt"]
     assert "E       assert 1000 == 900" in asked["prompt"]
+    assert "whole = price(pieces, cents)" not in asked["prompt"]
+    assert (
+        "def price(pieces: int, cents: int) -> int:\n    return pieces * cents" in asked["prompt"]
+    )
     assert asked["prompt"].endswith("Begin with `def due(`.")
     dropped = {
         one["candidate"]: one["check"]
@@ -138,6 +142,16 @@ async def test_candidates_without_a_majority_are_not_kept(unusual):
     assert case.diff == ""
 
 
+async def test_the_faulty_body_is_shown_if_nothing_passes_without_it(unusual):
+    right = WHOLE % "pieces >= BULK"
+    case = Case(unusual, [WRONG] * 6 + [right, right, WRONG, WRONG, WRONG, WRONG])
+    (decision,) = await case.run()
+    assert decision.accepted, decision.reason
+    first, second = case.told(RunEventType.MODEL_ASKED)
+    assert "if pieces * pieces > 500:" not in first["prompt"]
+    assert "if pieces * pieces > 500:" in second["prompt"]
+
+
 async def test_one_sample_alone_is_not_enough(unusual):
     case = Case(unusual, [WHOLE % "pieces == 10", WRONG, WRONG, WRONG, WRONG, WRONG])
     (decision,) = await case.run()
@@ -154,7 +168,7 @@ async def test_a_candidate_that_changes_other_code_is_dropped_by_the_rules(unusu
         "def due(:\n",
         "",
     ]
-    case = Case(unusual, cheats * 4)
+    case = Case(unusual, cheats * 6)
     (decision,) = await case.run()
     assert not decision.accepted
     assert case.told(RunEventType.PATCH_PROPOSED) == []
