@@ -12,10 +12,10 @@ from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout, system_text
 from agents.model.question import Question
 from agents.model.session import ModelSession
-from agents.steps.react import ReactLoop
 from agents.steps.measures.answer_items import ANSWERS
 from agents.steps.measures.label_items import LABELS
 from agents.steps.measures.measure import Measurement
+from agents.steps.react import ReactLoop
 from agents.workspace.workspace import Workspace
 from engine.api.request import Request, SamplingParams
 from engine.clients.in_process import InProcessClient
