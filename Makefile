@@ -78,13 +78,13 @@ pytest: $(VENV)/.installed-dev
 
 # Of its output the last line is shown, and all of it if it fails: that of `pytest-two` is on the screen meanwhile.
 pytest-one: $(VENV)/.installed-dev
-	@$(SOME_FAILED) $(PYTEST) -o cache_dir=$(FAILED)/one $(TORCH) $(TERMINAL) >$(VENV)/pytest-one.log 2>&1 || \
+	@$(SOME_FAILED) $(FAILED)/one $(PYTEST) $(TORCH) $(TERMINAL) >$(VENV)/pytest-one.log 2>&1 || \
 		{ cat $(VENV)/pytest-one.log; exit 1; }
 	@test ! -f $(FAILED)/one/v/cache/lastfailed || cat $(VENV)/pytest-one.log
 	@tail -n 1 $(VENV)/pytest-one.log
 
 pytest-two: $(VENV)/.installed-dev
-	$(SOME_FAILED) $(PYTEST) -o cache_dir=$(FAILED)/two --numprocesses=2 --dist=loadfile \
+	$(SOME_FAILED) $(FAILED)/two $(PYTEST) --numprocesses=2 --dist=loadfile \
 		$(patsubst %,--ignore=%,$(TORCH) $(TERMINAL) $(WHOLE_MACHINE))
 
 # The tests that failed, once more, alone: one that passes now waits for something for a fixed time. Its name and its
