@@ -33,14 +33,16 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
     if len(passed) == 1 or votes is None:
         best = min(passed, key=lambda one: (one.temperature, -one.mean_logprob))
         if decided:
-            return best, decided, _said(best, decided)
+            return best, decided, _said(best, decisive)
         if len(usable) > 1 and len(passed) == 1:
             return best, best.outcomes[-1].check, f"It alone of {len(usable)} passes all checks."
         return best, "likelihood", "It is the likeliest; nothing shows whether it is right."
-    return _by_votes(passed, decided, votes)
+    return _by_votes(passed, decided, decisive, votes)
 
 
-def _by_votes(passed: Sequence[Candidate], decided: str, votes: Votes) -> Choice:
+def _by_votes(
+    passed: Sequence[Candidate], decided: str, decisive: Sequence[str], votes: Votes
+) -> Choice:
     order = sorted(
         range(len(passed)),
         key=lambda at: (
@@ -59,7 +61,7 @@ def _by_votes(passed: Sequence[Candidate], decided: str, votes: Votes) -> Choice
             f"{same} of {len(passed)} candidates agree on all of {votes.inputs} generated inputs{shown}.",
         )
     if decided:
-        return best, decided, _said(best, decided)
+        return best, decided, _said(best, decisive)
     if votes.inputs:
         return (
             best,
@@ -75,6 +77,8 @@ def _decided(passed: Sequence[Candidate], decisive: Sequence[str]) -> str:
     return next((name for name in reversed(decisive) if name in names), "")
 
 
-def _said(best: Candidate, name: str) -> str:
-    detail = next((one.detail for one in best.outcomes if one.check == name), "")
-    return detail or f"It passes the check {name}."
+def _said(best: Candidate, decisive: Sequence[str]) -> str:
+    """What the checks that decide said, in one sentence."""
+    details = [one.detail.rstrip(".") for one in best.outcomes if one.check in decisive]
+    said = "; ".join(detail for detail in details if detail)
+    return f"{said}." if said else "It passes all checks."

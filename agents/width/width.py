@@ -33,7 +33,7 @@ from agents.width.sampling import STOP, ladder, sample, sampling_params, second_
 from engine.api.request import FinishReason, Request
 
 WIDTH = 8
-REPAIRS = 8
+REPAIRS = 4
 """Candidates of the second round, which see what the best one of the first failed."""
 MAX_TOKENS = 768
 SUPPORT = 3
