@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.api.finding import Finding
@@ -94,7 +95,8 @@ async def write_test(
         opening=opening,
         goal=f"a test of {target.name}",
     )
-    checks: list[Check] = [Parses(), _HasTests(), _Notices(tests, target, path)]
+    notices = _Notices(tests, target, path)
+    checks: list[Check] = [Parses(), _HasTests(), notices]
     chosen = await widen(
         session, prompt, checks, max_tokens=MAX_TOKENS, record=run.record, meter=run.meter
     )
@@ -103,7 +105,7 @@ async def write_test(
         return TestFile(cannot_do=chosen.reason[:300])
     return TestFile(
         path=path,
-        code=chosen.code,
+        code=notices.kept.get(chosen.code, chosen.code),
         kind="behaviour",
         finding_ids=[finding.id] if finding else [],
         reason=f"By the model. {chosen.reason}",
@@ -163,6 +165,16 @@ def _path(target: _Target, workspace: Workspace) -> str:
     return f"{folder}/{name}.py".lstrip("/")
 
 
+def without_functions(code: str, names: Collection[str]) -> str:
+    """The code without some functions at its top."""
+    lines = code.splitlines(keepends=True)
+    for node in reversed(ast.parse(code).body):
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            del lines[first - 1 : node.end_lineno]
+    return "".join(lines).rstrip() + "\n"
+
+
 class _HasTests:
     """The file has tests, each of which asserts something."""
 
@@ -191,6 +203,7 @@ class _Notices:
     decides = True
 
     def __init__(self, tests: TriedTests, target: _Target, path: str) -> None:
+        self.kept: dict[str, str] = {}
         self._tests = tests
         self._target = target
         self._path = path
@@ -201,11 +214,15 @@ class _Notices:
         now = await self._tests.on((), more=more, paths=[self._path])
         if now.problem:
             return Outcome(self.name, False, now.problem)
-        if now.failed:
+        if now.failed and not now.passed:
             name = min(now.failed).rpartition("::")[2]
             return Outcome(self.name, False, f"{name} fails on the code as it is.")
         if not now.passed:
             return Outcome(self.name, False, "No test ran.")
+        # Who is wrong, the test or the code, is not known: what is left shows what the code does today.
+        failed = {name.rpartition("::")[2].partition("[")[0] for name in now.failed}
+        kept = self.kept[code] = without_functions(code, failed)
+        more = {self._path: kept}
         noticed = 0
         for mutant in self._target.mutants:
             then = await self._tests.on((mutant,), more=more, paths=[self._path])

@@ -250,6 +250,14 @@ async def test_a_test_is_kept_if_it_notices_faults(project):
     assert not (project / "tests" / "test_with_tax.py").exists()
 
 
+async def test_tests_that_fail_on_the_code_are_left_out(project):
+    code = "tax():\n    assert with_tax(100) == 120\n\n\ndef test_error():\n    assert with_tax(-1) == 0\n"
+    runner = Runner([code])
+    result = await runner.run("test_generator", project, "Write a test for `with_tax`.")
+    assert "def test_tax():" in result.output.code
+    assert "test_error" not in result.output.code
+
+
 async def test_the_fix_of_a_finding_without_a_fixer(project):
     runner = Runner(["def total(prices):\n    return sum(prices or [])\n"])
     finding = {
