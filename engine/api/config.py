@@ -18,8 +18,7 @@ GenerationConfig = Literal["auto", "none"]
 AttentionBackend = Literal["auto", "reference", "triton"]
 
 DEFAULT_MAX_HOLD_S = 45.0
-"""Below the 60 s after which impatient HTTP clients give up a response that has not begun. Recorded runs compute
-as much again as with 240 s."""
+"""Below the 60 s after which impatient HTTP clients give up a response that has not begun."""
 
 
 @dataclass(frozen=True, slots=True)
