@@ -35,7 +35,7 @@ from app.acp.answer_turn import AnswerTurn
 from app.acp.asking import Asking
 from app.acp.commands import ChatCall, paths_of, read_command
 from app.acp.editor import Editor
-from app.acp.editor_files import EditorFiles
+from app.acp.editor_files import ANSWER_S, EditorFiles
 from app.acp.host import Host, OpeningHost
 from app.acp.loading import show_waiting, wait_for_model
 from app.acp.model_calls import ModelCalls
@@ -566,8 +566,9 @@ class AcpSession:
         if not self._editor.reads_files:
             return None
         try:
-            return await self._editor.read_text_file(self.id, str(path))
-        except (RequestError, ConnectionError, ValueError):
+            async with asyncio.timeout(ANSWER_S):
+                return await self._editor.read_text_file(self.id, str(path))
+        except (RequestError, ConnectionError, TimeoutError, ValueError):
             return None
 
     async def _woken(self) -> None:
