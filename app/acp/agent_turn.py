@@ -64,7 +64,7 @@ class AgentTurn:
         return await asyncio.to_thread(self._service.start, request)
 
     async def follow(self, run: str, name: str, paths: list[Path]) -> dict[str, Any]:
-        """Tell what the run does until it has a result, which is returned; a run without a reader is stopped."""
+        """Tell what the run does until it has a result, which is returned; if the client leaves, stop it."""
         try:
             return await self._follow(run, name, paths)
         except asyncio.CancelledError:  # the client has left

@@ -466,7 +466,12 @@ class AcpSession:
             service.cancel(run)
             raise
         self._save_folder()
-        result = await agent.follow(run, call.name, [Path(path) for path in paths])
+        try:
+            result = await agent.follow(run, call.name, [Path(path) for path in paths])
+        except PravahaError as error:  # of a server that cannot be reached any more
+            with suppress(PravahaError):
+                conversations.messages.finish_exchange(place, f"The run was lost: {error}")
+            raise
         answer = markdown_of(call.name, result)
         conversations.messages.finish_exchange(place, answer)
         conversations.pump()

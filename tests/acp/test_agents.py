@@ -8,7 +8,7 @@ import pytest
 from acp import resource_link_block, text_block
 from acp.exceptions import RequestError
 
-from agents.api.errors import PermissionDenied
+from agents.api.errors import AgentError, PermissionDenied
 from agents.api.events import RunState
 from agents.repair.permissions import Permissions
 from agents.runs.event_log import EventLog
@@ -162,6 +162,19 @@ async def test_a_run_that_nobody_follows_any_more_is_stopped():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert stopped == ["run-1"]
+
+
+async def test_a_run_that_is_lost_is_not_waited_for_in_its_conversation(tmp_path, monkeypatch):
+    async def follow(self, run, name, paths):
+        raise AgentError("The server does not answer.")
+
+    monkeypatch.setattr("app.acp.session.AgentTurn.follow", follow)
+    async with open_editor(tmp_path, "Fine.") as editor:
+        session = await editor.new()
+        with pytest.raises(RequestError, match="does not answer"):
+            await editor.prompt(session, "/critic : look")
+        await editor.prompt(session, "Hello?")
+        assert "The run was lost" in editor.prompt_text()
 
 
 async def test_a_run_that_cannot_start_is_an_error_and_leaves_no_message(tmp_path):
