@@ -64,7 +64,14 @@ class AgentTurn:
         return await asyncio.to_thread(self._service.start, request)
 
     async def follow(self, run: str, name: str, paths: list[Path]) -> dict[str, Any]:
-        """Tell what the run does until it has a result, which is returned."""
+        """Tell what the run does until it has a result, which is returned; if the client leaves, stop it."""
+        try:
+            return await self._follow(run, name, paths)
+        except asyncio.CancelledError:  # the client has left
+            self._service.cancel(run)
+            raise
+
+    async def _follow(self, run: str, name: str, paths: list[Path]) -> dict[str, Any]:
         shown = RunUpdates(run, name, self._folder, paths)
         self._updates.tell(shown.begin())
         loop = asyncio.get_running_loop()

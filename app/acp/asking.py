@@ -87,10 +87,10 @@ class Asking:
             task.cancel()
 
     async def _ask(self, request: ApprovalRequest, call: str, content: list[Any]) -> None:
-        await self._updates.sent()  # the call is shown before it is asked about
         decision: Decision | None
         reason = ""
         try:
+            await self._updates.sent()  # the call is shown before it is asked about
             update = await self._question(request, call, content)
             decision = await self._editor.ask(self._session, update)
         except asyncio.CancelledError:

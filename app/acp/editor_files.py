@@ -19,7 +19,7 @@ from agents.api.errors import InvalidTask
 from agents.tools.beneath import MAX_FILE_BYTES, parts_of, read_beneath, write_beneath
 from app.acp.editor import Editor
 
-_ANSWER_S = 20.0
+ANSWER_S = 20.0
 """Seconds in which an editor has to answer for a file; it asks nobody."""
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class EditorFiles:
         try:
             saved = read_beneath(root, path)
         except InvalidTask:
-            if self._editor.reads_files and not _exists(root, parts):
+            if self._editor.reads_files and not (_exists(root, parts) or _is_linked(root, parts)):
                 text = self._text(root, parts)  # a new file that was never saved
                 if text is not None:
                     return text.encode()
@@ -59,7 +59,7 @@ class EditorFiles:
             raise InvalidTask(f"{path} lies in git's own folder, which is not written to.")
         if len(data) > MAX_FILE_BYTES:
             raise InvalidTask(f"{path} would be larger than {MAX_FILE_BYTES // 1000:,} kB.")
-        if any(root.joinpath(*parts[:end]).is_symlink() for end in range(1, len(parts) + 1)):
+        if _is_linked(root, parts):
             raise InvalidTask(f"{path!r:.200} is or passes a symbolic link.")
         if not replace and _exists(root, parts):
             raise InvalidTask(f"{path} exists already: read it before replacing it.")
@@ -83,12 +83,14 @@ class EditorFiles:
         except (RequestError, ConnectionError, ValidationError, FutureTimeout) as error:
             _log.info("the editor did not read %s: %s", "/".join(parts), error)
             return None
+        if len(text) > MAX_FILE_BYTES:
+            raise InvalidTask(f"{'/'.join(parts)} is larger than {MAX_FILE_BYTES // 1000:,} kB.")
         return text
 
     def _wait(self, asked: Coroutine[Any, Any, Any]) -> Any:
         future = asyncio.run_coroutine_threadsafe(asked, self._loop)
         try:
-            return future.result(_ANSWER_S)
+            return future.result(ANSWER_S)
         except FutureTimeout:
             future.cancel()
             raise
@@ -97,3 +99,8 @@ class EditorFiles:
 def _exists(root: Path, parts: list[str]) -> bool:
     path = root.joinpath(*parts)
     return path.exists() or path.is_symlink()
+
+
+def _is_linked(root: Path, parts: list[str]) -> bool:
+    """Whether a path is or passes a symbolic link."""
+    return any(root.joinpath(*parts[:end]).is_symlink() for end in range(1, len(parts) + 1))

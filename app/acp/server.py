@@ -318,7 +318,10 @@ class AcpServer:
         try:
             await session.open(given.session_id)
         except BaseException as error:
-            del self._sessions[session.id]
+            if (
+                self._sessions.get(session.id) is session
+            ):  # else it was closed, or is loaded once more
+                del self._sessions[session.id]
             await session.close()
             if isinstance(error, PravahaError) and self._opening.opened.exception() is None:
                 raise _unknown(given.session_id) from error

@@ -35,7 +35,7 @@ from app.acp.answer_turn import AnswerTurn
 from app.acp.asking import Asking
 from app.acp.commands import ChatCall, paths_of, read_command
 from app.acp.editor import Editor
-from app.acp.editor_files import EditorFiles
+from app.acp.editor_files import ANSWER_S, EditorFiles
 from app.acp.host import Host, OpeningHost
 from app.acp.loading import show_waiting, wait_for_model
 from app.acp.model_calls import ModelCalls
@@ -466,7 +466,12 @@ class AcpSession:
             service.cancel(run)
             raise
         self._save_folder()
-        result = await agent.follow(run, call.name, [Path(path) for path in paths])
+        try:
+            result = await agent.follow(run, call.name, [Path(path) for path in paths])
+        except PravahaError as error:  # of a server that cannot be reached any more
+            with suppress(PravahaError):
+                conversations.messages.finish_exchange(place, f"The run was lost: {error}")
+            raise
         answer = markdown_of(call.name, result)
         conversations.messages.finish_exchange(place, answer)
         conversations.pump()
@@ -566,8 +571,9 @@ class AcpSession:
         if not self._editor.reads_files:
             return None
         try:
-            return await self._editor.read_text_file(self.id, str(path))
-        except (RequestError, ConnectionError, ValueError):
+            async with asyncio.timeout(ANSWER_S):
+                return await self._editor.read_text_file(self.id, str(path))
+        except (RequestError, ConnectionError, TimeoutError, ValueError):
             return None
 
     async def _woken(self) -> None:

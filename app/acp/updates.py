@@ -20,6 +20,7 @@ class Updates:
         self._editor = editor
         self._session = session
         self._waiting: asyncio.Queue[Send] = asyncio.Queue()
+        self._closed = False
         self._sender = asyncio.create_task(self._send())
 
     def tell(self, update: Any) -> None:
@@ -35,8 +36,9 @@ class Updates:
         await self._editor.update(self._session, update)
 
     def later(self, send: Send) -> None:
-        """Send what has to be made first, after the updates before it."""
-        self._waiting.put_nowait(send)
+        """Send what has to be made first, after the updates before it; nothing once closed."""
+        if not self._closed:
+            self._waiting.put_nowait(send)
 
     async def sent(self) -> None:
         """Wait until everything was sent."""
@@ -44,6 +46,7 @@ class Updates:
 
     def close(self) -> None:
         """Send nothing more."""
+        self._closed = True
         self._sender.cancel()
         while not self._waiting.empty():
             self._waiting.get_nowait()

@@ -62,7 +62,8 @@ def planned_server(settings: "Settings") -> Server:
         model = ModelStore(settings.models).get(settings.model).name
     except PravahaError:
         model = settings.model  # fetched, or refused, when the server starts
-    return Server(address_of(settings), model, settings.plain_api_key)
+    # It is bound to this machine alone, whatever the settings say of `pravaha --serve`.
+    return Server(f"http://127.0.0.1:{settings.port}", model, settings.plain_api_key)
 
 
 @contextmanager

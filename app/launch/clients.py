@@ -173,7 +173,6 @@ def _anthropic(server: Server) -> dict[str, str]:
 def _mini(server: Server) -> list[str]:
     values = {
         "model.model_kwargs.api_base": f"{server.url}/v1",
-        "model.model_kwargs.api_key": server.key,
         "model.model_kwargs.tool_choice": "required",
         "model.cost_tracking": "ignore_errors",
     }
@@ -205,7 +204,13 @@ CLIENTS: Mapping[str, Client] = {
             _codex,
             environment=_with_key,
         ),
-        Client("mini-swe-agent", "mini", "mini-swe-agent", arguments=_mini),
+        Client(
+            "mini-swe-agent",
+            "mini",
+            "mini-swe-agent",
+            environment=lambda server: {"OPENAI_API_KEY": server.key},
+            arguments=_mini,
+        ),
         Client(
             "opencode",
             "opencode",

@@ -6,10 +6,12 @@ putting back never loses what somebody else has written since.
 ```
 folder/NAME.json     where the settings are, what was written, whether there was a file before
 folder/NAME.backup   the file before the first change, byte for byte
+folder/NAME.backup.1 an earlier one, whose file was changed by somebody else since, or is not the one of now
 ```
 """
 
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -107,6 +109,7 @@ class SettingsFile:
             )
             existed = earlier.existed if goes_on and earlier is not None else before is not None
             if not goes_on:  # otherwise the backup is that of the settings before our first change
+                self._keep_backup(but=before)
                 _replace(self.backup, before or b"", 0o600)
             note = {
                 "path": str(target),
@@ -120,6 +123,14 @@ class SettingsFile:
             _replace(target, data, mode)
         except OSError as error:
             raise SettingsError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+    def _keep_backup(self, *, but: bytes | None) -> None:
+        """Keep the backup of an earlier change that cannot be undone any more, unless it says the same."""
+        earlier = self.backup.read_bytes() if self.backup.exists() else b""
+        if earlier and earlier != but:
+            numbers = itertools.count(1)
+            free = (self.backup.with_suffix(f".backup.{number}") for number in numbers)
+            self.backup.rename(next(path for path in free if not path.exists()))
 
     def written(self) -> Written | None:
         """The change that can be undone; None if there is none.

@@ -102,7 +102,7 @@ class EngineOptions:
         ge=MIN_STEP_TARGET_MS, le=MAX_STEP_TARGET_MS)] = 60.0
     max_hold_s: Annotated[float, Row(
         "Seconds after which a run of an agent that is held, because older ones need the KV pool, becomes "
-        "one of the oldest; 0 holds none.",
+        "one of the oldest, or is let in if nothing runs; 0 holds none.",
         ge=0, le=86_400, words="agents sessions fairness")] = DEFAULT_MAX_HOLD_S
     swap_bytes: Annotated[int | None, Row(
         "Disk space for swapped KV blocks, kept across restarts; by default 2GiB, 0 for none.",

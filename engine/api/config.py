@@ -17,8 +17,8 @@ Device = Literal["auto", "cpu", "cuda"]
 GenerationConfig = Literal["auto", "none"]
 AttentionBackend = Literal["auto", "reference", "triton"]
 
-DEFAULT_MAX_HOLD_S = 240.0
-"""Below the 300 s after which common HTTP clients give up a response that has not begun."""
+DEFAULT_MAX_HOLD_S = 45.0
+"""Below the 60 s after which impatient HTTP clients give up a response that has not begun."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,11 @@ def score(
         return DecisionQuestion("score", question, *_described(levels), name=name)
     if levels.step != 1:
         raise InvalidRequest("The levels of a score differ by 1.", param="questions")
+    if levels.stop - levels.start > MAX_OPTIONS:  # before so many texts are made
+        raise InvalidRequest(
+            f"A score has at most {MAX_OPTIONS} levels, not {levels.start} to {levels.stop - 1}.",
+            param="questions",
+        )
     return DecisionQuestion(
         "score", question, tuple(map(str, levels)), name=name, lowest=levels.start
     )

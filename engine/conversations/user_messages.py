@@ -134,7 +134,8 @@ class UserMessages:
         Args:
             answer: as Markdown.
             verdict: what tests say about it; None if none were run.
-            others: answers that were written, too, with what tests say about each: they become its siblings.
+            others: answers that were written, too, with what tests say about each: they become its siblings,
+                but for those that the guard refuses.
 
         Raises:
             InvalidRequest: the conversation was erased, or the guard refuses the answer.
@@ -145,13 +146,17 @@ class UserMessages:
         except InvalidRequest as error:
             self._finish_awaited(node_id, tree_id, status=NodeStatus.ERROR, error=str(error))
             raise
+        beside: list[tuple[str, Verdict | None]] = []
+        for one, told in others:
+            with suppress(InvalidRequest):  # the answer itself is saved all the same
+                beside.append((self._guard.check_input(tree_id, one), told))
         self._finish_awaited(
             node_id,
             tree_id,
             text=text,
             status=NodeStatus.DONE,
             finish=(verdict or FinishReason.STOP).value,
-            others=[(self._guard.check_input(tree_id, one), told) for one, told in others],
+            others=beside,
         )
 
     def _finish_awaited(

@@ -63,6 +63,8 @@ class Session:
         tool: what it waits for.
         held: whether the scheduler holds its requests back.
         was_held: whether one was since the session ran last.
+        held_since: when the first of them was; None if none was. A client that sends a request again when
+            it gave up the first waits on.
         is_run: whether its requests may be held: it is a run of an agent.
         ended: whether it was counted as a run that has ended.
     """
@@ -77,6 +79,7 @@ class Session:
     tool: str = ""
     held: bool = False
     was_held: bool = False
+    held_since: float | None = None
     is_run: bool = False
     ended: bool = False
 
@@ -149,6 +152,7 @@ class Sessions:
             self.pauses.observe(session.name, session.tool, pause)
         session.running += 1
         session.held = session.was_held = False
+        session.held_since = None
         self._sessions.move_to_end(session.name)
         self._ordered_at = None
 

@@ -10,13 +10,14 @@ Only requests with `may_be_held` and a session are held (a person who chats neve
 that has begun to answer. Bounds:
 
 1. The oldest run is never held. A run keeps its age until it has answered without a call of a tool.
-2. A run one of whose requests has been held for `max_hold_s` becomes one of the oldest, behind those for
-   which that was done before, so that younger runs are held in its place. That costs two conversations
-   that are computed again, so it is done once per `PROMOTION_INTERVAL` times the seconds that one takes: n
-   held runs are all served after `max_hold_s + n * PROMOTION_INTERVAL * seconds` at the latest.
+2. A run that has been held for `max_hold_s`, whether its client waited or sent its request again, becomes
+   one of the oldest, behind those for which that was done before, so that younger runs are held in its
+   place. That costs two conversations that are computed again, so it is done once per
+   `PROMOTION_INTERVAL` times the seconds that one takes: n held runs are all served after
+   `max_hold_s + n * PROMOTION_INTERVAL * seconds` at the latest.
 3. While nothing runs, a request is held no longer than it takes to compute again what it would evict from
-   runs that are expected back: longer waiting could not pay (the rule of ski rental). So the pool is
-   never kept for runs that do not come.
+   runs that are expected back: longer waiting could not pay (the rule of ski rental). Nor is a run then
+   held for more than `max_hold_s`. So the pool is never kept for runs that do not come.
 
 With a swap tier that copies blocks in much faster than they are computed nothing is held: what is evicted
 comes back. Cost: nothing while no request with `may_be_held` waits; else a pass over the expected sessions,
@@ -151,7 +152,7 @@ class RunGate:
         # Of runs that began at the same instant, those that have begun to compute are older.
         runs.sort(key=lambda run: (run.session.since, -run.session.turns - run.session.running))
         room = self._blocks.num_blocks - self._used_by_others(sessions)
-        held = self._hold(sessions, runs, room)
+        held = self._hold(sessions, runs, room, now)
         if held and not len(self._running) and len(held) == len(self._waiting):
             self._wait_idle(runs, held, room, now)
         queue = np.zeros(len(self._waiting), np.bool_)
@@ -167,7 +168,7 @@ class RunGate:
             if session is None:
                 continue
             may_be_held = sequence.request.may_be_held and not sequence.preemptions
-            if may_be_held and now >= max(sequence.queued_at + self.max_hold_s, self._promote_at):
+            if may_be_held and now >= max(self._held_until(session, now), self._promote_at):
                 self._promote(session, len(sequence.tokens), now)
             run = found.setdefault(session.name, _Run(session))
             blocks = self._blocks.blocks_for(len(sequence.tokens))
@@ -194,6 +195,10 @@ class RunGate:
             found[session.name] = _Run(session, [], blocks, partial(sessions.blocks, session))
         return list(found.values())
 
+    def _held_until(self, session: Session, now: float) -> float:
+        """When a run has been held for as long as it may be."""
+        return (now if session.held_since is None else session.held_since) + self.max_hold_s
+
     def _blocks_of(self, row: int) -> NDArray[np.int32]:
         held: NDArray[np.int32] = self._table.block_tables[row, : self._table.num_blocks[row]]
         return held
@@ -217,7 +222,7 @@ class RunGate:
         ]
         return int(self._table.num_blocks[others].sum()) if others else 0
 
-    def _hold(self, sessions: Sessions, runs: list[_Run], room: int) -> list[Sequence]:
+    def _hold(self, sessions: Sessions, runs: list[_Run], room: int, now: float) -> list[Sequence]:
         """The requests to hold; a block that several runs share is counted once."""
         growths = [self._blocks.blocks_for(int(sessions.growth_of(run.session))) for run in runs]
         fits_all = sum(growths) + sum(run.blocks for run in runs) <= room
@@ -236,6 +241,8 @@ class RunGate:
             else:
                 run.session.held = run.session.was_held = True
                 held += run.waiting
+                if run.waiting and run.session.held_since is None:
+                    run.session.held_since = now
         return held
 
     def _wait_idle(self, runs: list[_Run], held: list[Sequence], room: int, now: float) -> None:
@@ -255,6 +262,9 @@ class RunGate:
             lost = self._work.prefill_seconds(needed * self._table.block_size, cached=0) or 0.0
         since = now if self._idle_since is None else self._idle_since
         until = since + lost
+        longest = min(closed, key=lambda one: (not one.waiting, self._held_until(one.session, now)))
+        if self._held_until(longest.session, now) < until:
+            until, run = self._held_until(longest.session, now), longest
         if until <= now:
             run.session.held = False
             run.session.since = min(one.session.since for one in closed) - 1e-6

@@ -1,17 +1,19 @@
 """Agents in a session: commands, progress, findings with their places, plans, diffs, cancelling."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from acp import resource_link_block, text_block
 from acp.exceptions import RequestError
 
-from agents.api.errors import PermissionDenied
+from agents.api.errors import AgentError, PermissionDenied
 from agents.api.events import RunState
 from agents.repair.permissions import Permissions
 from agents.runs.event_log import EventLog
 from agents.tools.tool import Effect
+from app.acp.agent_turn import AgentTurn
 from tests.acp.editor import open_editor
 
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n import y\n-x = 1\n+x = 2\n"
@@ -139,6 +141,40 @@ async def test_a_cancelled_run_stops(tmp_path, monkeypatch):
         assert (await running).stop_reason == "cancelled"
         assert stopped.is_set()
         assert (await editor.prompt(session, "Hello?")).stop_reason == "end_turn"
+
+
+async def test_a_run_that_nobody_follows_any_more_is_stopped():
+    stopped = []
+    service = SimpleNamespace(result=lambda run: None, events=lambda *_: (), cancel=stopped.append)
+    told, asking = SimpleNamespace(tell=lambda _: None), SimpleNamespace(look=lambda: None)
+    following = asyncio.Event()
+
+    async def woken():
+        following.set()
+        await asyncio.Event().wait()
+
+    turn = AgentTurn(
+        service, told, asking, woken=woken, cancelled=lambda: False, folder=Path("/project")
+    )
+    task = asyncio.create_task(turn.follow("run-1", "critic", []))
+    await following.wait()
+    task.cancel()  # the client has left
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stopped == ["run-1"]
+
+
+async def test_a_run_that_is_lost_is_not_waited_for_in_its_conversation(tmp_path, monkeypatch):
+    async def follow(self, run, name, paths):
+        raise AgentError("The server does not answer.")
+
+    monkeypatch.setattr("app.acp.session.AgentTurn.follow", follow)
+    async with open_editor(tmp_path, "Fine.") as editor:
+        session = await editor.new()
+        with pytest.raises(RequestError, match="does not answer"):
+            await editor.prompt(session, "/critic : look")
+        await editor.prompt(session, "Hello?")
+        assert "The run was lost" in editor.prompt_text()
 
 
 async def test_a_run_that_cannot_start_is_an_error_and_leaves_no_message(tmp_path):

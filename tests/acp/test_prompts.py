@@ -38,6 +38,21 @@ async def test_a_linked_file_has_its_unsaved_text(tmp_path):
         assert "not saved yet" in editor.prompt_text()
 
 
+async def test_an_editor_that_does_not_answer_for_a_file_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.acp.session.ANSWER_S", 0.05)
+    async with open_editor(tmp_path, "It holds.", reads=True) as editor:
+
+        async def silent(**given):
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(editor.client, "read_text_file", silent)
+        path = editor.folder / "a.py"
+        path.write_text("what is saved")
+        session = await editor.new()
+        await editor.prompt(session, [resource_link_block("a.py", path.as_uri())])
+        assert "what is saved" in editor.prompt_text()
+
+
 async def test_an_embedded_text_is_part_of_the_message(tmp_path):
     async with open_editor(tmp_path, "It holds.") as editor:
         uri = (editor.folder / "b.py").as_uri()

@@ -1,6 +1,7 @@
 """Sessions: begun, prompted, loaded, listed, forked, closed, deleted; two side by side."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from acp.exceptions import RequestError
@@ -213,3 +214,31 @@ async def test_modes_are_set_both_ways(tmp_path):
             await editor.agent.set_config_option(
                 session_id=session, config_id="colour", value="red"
             )
+
+
+async def test_a_prompt_is_answered_when_its_session_is_closed_meanwhile(tmp_path):
+    async with open_editor(tmp_path, f"I do. {call('shell', command='true')}", "Done.") as editor:
+        session = await editor.new()
+        editor.client.holding.clear()
+        prompting = asyncio.create_task(editor.prompt(session, "Do it!"))
+        await editor.client.until(lambda: editor.client.asked, "a question")
+        await editor.agent.close_session(session_id=session)
+        async with asyncio.timeout(20):
+            assert (await prompting).stop_reason == "cancelled"
+        editor.client.holding.set()
+
+
+async def test_a_session_that_is_loaded_twice_at_once_stays_open(tmp_path):
+    async with open_editor(tmp_path, "One.", "Two.") as editor:
+        session = await editor.new()
+        await editor.prompt(session, "First?")
+        await editor.agent.close_session(session_id=session)
+        load = partial(
+            editor.agent.load_session,
+            cwd=str(editor.folder),
+            session_id=session,
+            mcp_servers=[],
+        )
+        answers = await asyncio.gather(load(), load(), return_exceptions=True)
+        assert not isinstance(answers[-1], Exception)
+        assert (await editor.prompt(session, "Second?")).stop_reason == "end_turn"

@@ -147,6 +147,31 @@ async def test_a_link_out_of_the_folder_is_neither_read_nor_written(tmp_path):
         assert not editor.client.written
 
 
+async def test_an_unsaved_file_behind_a_linked_folder_is_not_read(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    read = call("read", path="linked/notes.txt")
+    async with open_editor(tmp_path, read, "No.", reads=True) as editor:
+        (editor.folder / "linked").symlink_to(tmp_path / "elsewhere")
+        editor.client.buffers[str(editor.folder / "linked" / "notes.txt")] = "through the editor"
+        session = await editor.new()
+        await editor.prompt(session, "Look.")
+        ((status, content),) = editor.client.states(session).values()
+        assert status == "failed"
+        assert "through the editor" not in content[-1].content.text
+
+
+async def test_a_text_of_the_editor_has_the_size_of_a_file_at_most(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.acp.editor_files.MAX_FILE_BYTES", 1000)
+    async with open_editor(tmp_path, READ, "No.", reads=True) as editor:
+        (editor.folder / "a.py").write_text("x = 1\n")
+        editor.client.buffers[str(editor.folder / "a.py")] = "x" * 1001
+        session = await editor.new()
+        await editor.prompt(session, "Look.")
+        status, content = editor.client.states(session)["read a.py"]
+        assert status == "failed"
+        assert "larger than" in content[-1].content.text
+
+
 async def test_a_new_file_is_a_diff_without_a_text_before(tmp_path):
     write = call("write", path="sub/new.py", content="y = 1\n")
     async with open_editor(tmp_path, write, "Done.") as editor:

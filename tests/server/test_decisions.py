@@ -11,6 +11,7 @@ from tokenizers import normalizers
 
 from agents.guardrails.guardrails import Guardrails
 from agents.guardrails.policy import Policy, mode_actions
+from app.server.calls.deciding import rows_at_once
 from engine.api.decisions import MAX_OPTIONS, MAX_QUESTIONS
 from engine.api.request import FinishReason
 from engine.decisions.prompts import INSTRUCTION
@@ -579,3 +580,11 @@ def test_a_draining_server_takes_none():
         body = {"model": "toy", "input": "x", "questions": [PREDICATE]}
         answer = httpx.post(f"{server.url}/v1/decisions", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
+
+
+@pytest.mark.parametrize(
+    ("length", "rows"), [(0, 64), (100, 64), (2048, 64), (8192, 16), (30_000, 4), (10**6, 4)]
+)
+def test_rows_of_a_long_input_are_submitted_a_few_at_a_time(length, rows):
+    assert rows_at_once(length, 64) == rows
+    assert rows_at_once(length, 2) == 2

@@ -147,6 +147,18 @@ def test_every_api_names_its_sessions(http, path, body, headers, name):
         ("/v1/chat/completions", {"messages": MESSAGES, "tools": TOOLS}, "s/", True),
         ("/v1/chat/completions", {"messages": MESSAGES}, "s/", False),
         ("/v1/chat/completions", {"messages": MESSAGES, "service_class": "agent"}, "s/", True),
+        (
+            "/v1/chat/completions",
+            {"messages": MESSAGES, "tools": TOOLS, "service_class": "interactive"},
+            "s/",
+            False,
+        ),
+        (
+            "/v1/chat/completions",
+            {"messages": MESSAGES, "tools": TOOLS, "deadline_ms": 20_000},
+            "s/",
+            False,
+        ),
         ("/v1/completions", {"prompt": "hello"}, "s", False),
         ("/v1/completions", {"prompt": "hello", "service_class": "batch"}, "s", True),
     ],

@@ -71,7 +71,8 @@ async def begin(
         planner: plans the answer to the only prompt, of a chat with tools.
         goes_on: as in `Drain.work`.
         session: the engine's name of the conversation; None for the name that the request gives.
-        may_be_held: as in `Request`; requests of a class for agents may be in any case.
+        may_be_held: as in `Request`, of a request that names no service class: one that does may be held if
+            it is not interactive. One with a deadline never is.
 
     Raises:
         ApiError: 400 for too many choices or a grammar that is refused, 503 while draining.
@@ -88,7 +89,8 @@ async def begin(
         if session is None:
             names = context.sessions.request_names
             session = given_name(request.headers, body.session, names)
-        is_agent = body.service_class not in (None, "interactive")
+        if body.service_class is not None:
+            may_be_held = body.service_class != "interactive"
         submit = partial(
             fan_out,
             engine,
@@ -99,7 +101,7 @@ async def begin(
             continued_tokens=continued_tokens,
             images=images,
             session=session,
-            may_be_held=session is not None and (may_be_held or is_agent),
+            may_be_held=session is not None and may_be_held and body.deadline_ms is None,
         )
         answer = partial(submit, n=n, request_id=body.request_id)
         if planner is None:

@@ -51,3 +51,9 @@ def test_rewriting_keeps_what_is_no_text():
     found = question.rewritten(str.upper, lambda text: text * 2)
     assert (found.text, found.options, found.name) == ("ASK", ("aa", "bb"), "n")
     assert found.descriptions == (None, "cc")
+
+
+@pytest.mark.parametrize("levels", [range(256), range(10**12), range(-(10**40), 10**40)])
+def test_a_scale_with_too_many_levels_is_refused_before_it_is_written_out(levels):
+    with pytest.raises(InvalidRequest, match="at most 255 levels"):
+        score("How much?", levels)

@@ -1,5 +1,7 @@
 """Messages: sent, refused, queued after an answer and taken back; their history."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from engine.api.errors import InvalidRequest, QueueFull
@@ -125,3 +127,19 @@ def test_other_answers_of_an_agent_are_siblings_of_its_answer(session, client, s
     assert [again.tree[one].finish for one in again.tree.siblings(node_id)] == [
         "passed", "failed", "stop",
     ]  # fmt: skip
+
+
+def test_an_answer_is_saved_although_one_beside_it_is_refused(session, monkeypatch):
+    def check_input(tree_id, text):
+        if "secret" in text:
+            raise InvalidRequest("The message has a secret.")
+        return text
+
+    node_id = session.messages.begin_exchange("@coder", by="coder")
+    guard = SimpleNamespace(check_input=check_input)
+    monkeypatch.setattr(session.messages, "_guard", guard)
+    session.messages.finish_exchange(
+        node_id, "the chosen one", others=[("a secret", None), ("the second", None)]
+    )
+    tree = session.tree
+    assert [tree[one].text for one in tree.siblings(node_id)] == ["the chosen one", "the second"]

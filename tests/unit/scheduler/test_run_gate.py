@@ -123,6 +123,39 @@ def test_a_new_request_ends_the_idle_time():
     assert not pipeline.pipeline.has_work
 
 
+def test_an_idle_engine_holds_nothing_for_longer_than_a_busy_one():
+    pipeline = toy(max_hold_s=5.0)
+    submit(pipeline, "a", prompt(0))
+    pipeline.run()
+    pipeline.pipeline.scheduler.work.prefill_seconds = lambda tokens, cached: 1e3
+    begun = pipeline.clock.now
+    late = submit(pipeline, "b", prompt(45, 60))
+    pipeline.pipeline.step()
+    until = pipeline.pipeline.idle_until
+    assert begun < until <= begun + 5.0
+    pipeline.clock.now = until
+    pipeline.run()
+    assert late.finished
+
+
+def test_a_client_that_gives_up_and_asks_again_has_waited_all_the_while():
+    pipeline = toy(max_hold_s=5.0)
+    submit(pipeline, "old", prompt(0), max_tokens=40)
+    young = submit(pipeline, "young", prompt(45))
+    pipeline.step()
+    pipeline.clock.now += 3.0
+    young.abort()
+    pipeline.step()
+    young = submit(pipeline, "young", prompt(45))
+    pipeline.step()
+    assert held(pipeline) == 1
+    pipeline.clock.now += 3.0
+    pipeline.step()
+    assert pipeline.blocks.sessions.find("young").since < pipeline.blocks.sessions.find("old").since
+    pipeline.run()
+    assert young.finished
+
+
 def test_a_run_that_was_held_for_long_becomes_one_of_the_oldest():
     pipeline = toy(max_hold_s=5.0)
     submit(pipeline, "old", prompt(0), max_tokens=30)

@@ -116,6 +116,12 @@ def test_a_key_is_named_but_never_written(name):
     assert environment_of(WRITTEN[name], WITH_KEY, {})["PRAVAHA_API_KEY"] == "sk-1"
 
 
+@pytest.mark.parametrize("name", CLIENTS)
+def test_no_key_is_among_the_arguments_that_all_users_of_a_machine_can_list(name):
+    assert "sk-1" not in " ".join(CLIENTS[name].arguments(WITH_KEY))
+    assert "sk-1" in CLIENTS[name].environment(WITH_KEY).values()
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize(
     "text", ["{", "= 3", "[[", "\0", "[1", '"text"', "providers = 3\nmodel_providers = 4"]

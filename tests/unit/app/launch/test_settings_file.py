@@ -68,6 +68,17 @@ def test_a_change_after_somebody_elses_keeps_theirs(file, path):
     assert path.read_bytes() == b"theirs\n"
 
 
+def test_the_backup_of_a_change_that_cannot_be_undone_any_more_stays(file, path, tmp_path):
+    with_file(path)
+    file.write("a = 1\n", before=BEFORE)
+    path.write_bytes(b"a = 1\ntheirs\n")
+    file.write("a = 2\n", before=b"a = 1\ntheirs\n")
+    assert file.backup.with_name("codex.backup.1").read_bytes() == BEFORE
+    other = SettingsFile("codex", tmp_path / "other.toml", file.backup.parent)  # CODEX_HOME changed
+    other.write("a = 3\n", before=None)
+    assert file.backup.with_name("codex.backup.2").read_bytes() == b"a = 1\ntheirs\n"
+
+
 @pytest.mark.parametrize("change", ["edited", "removed"])
 def test_a_file_that_was_changed_since_is_not_put_back(file, path, change):
     with_file(path)
