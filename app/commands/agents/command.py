@@ -227,7 +227,8 @@ def repair(
         typer.Option("--json", help="Print one JSON object with findings, decisions and the diff."),
     ] = False,
     no_model: Annotated[
-        bool, typer.Option("--no-model", help="Detectors and fixers only: load no model.")
+        bool,
+        typer.Option("--no-model", help="Detectors, usual slips and fixers only: load no model."),
     ] = False,
     allow_model: AllowModelOption = False,
     approve: Annotated[
@@ -267,12 +268,13 @@ def repair(
     *,
     flags: dict[str, Any],
 ) -> None:
-    """Audit a project and repair what its tests can prove, in a throw-away copy.
+    """Repair what makes a project's tests fail, then findings, as far as tests prove it, in a copy.
 
-    Each critical or high finding gets the smallest patch that a fixer or a capable model knows, and a test
-    that fails before it. The patch stays only if that test and all others pass after it; the reason of each
-    decision is printed. Your files are only written at the end, all or none, after you have seen the diff,
-    and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
+    What makes a test fail is looked for among usual slips, then by a model that was measured to write code.
+    After that, each critical or high finding gets the smallest patch that a fixer or such a model knows, and
+    a test that fails before it. A patch stays only if that test and all others pass after it; the reason of
+    each decision is printed. Your files are only written at the end, all or none, after you have seen the
+    diff, and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
     Ctrl+C leaves your files as they are and prints the partial result.
 
     Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three), no critical
