@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agents.roster.roster import Roster
 
 agents_app = typer.Typer(
-    no_args_is_help=True, help="List, show, check and run the agents: reviewers, writers, fixers."
+    no_args_is_help=True, help="List, check, run and measure the agents; repair a project."
 )
 
 EXIT_FINDINGS = 1
