@@ -278,8 +278,9 @@ def repair(
     Ctrl+C leaves your files as they are and prints the partial result.
 
     Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three), no critical
-    finding is open and the tests pass, or if nothing was to be repaired; with 1 if findings remain or tests
-    fail, 2 if the repair failed, 3 if it was not judged, as the tests did not run.
+    finding is open and the tests pass, or if no finding called for a repair and the tests were not run; with
+    1 if findings remain or tests fail, 2 if the repair failed, 3 if findings called for a repair and it was
+    not judged, as the tests did not run.
     """
     from app.commands.agents.repairing import RepairArguments, run_repair
 
