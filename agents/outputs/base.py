@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,13 @@ class Output(Part):
     """The result of an agent. `cannot_do` is the reason why there is none, or empty."""
 
     cannot_do: Line = ""
+
+
+def found_instead(output: Mapping[str, Any]) -> str:
+    """What a run without findings has, from the JSON members of its output, in a few words."""
+    if output.get("cannot_do"):
+        return "nothing done"
+    return "a change" if output.get("diff") else "no findings"
 
 
 @cache

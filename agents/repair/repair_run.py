@@ -256,7 +256,8 @@ class RepairRun:
         mended = len(baseline.failed) - left
         self._row(NODE, "ok", reason=f"{mended} of {len(baseline.failed)} pass now")
         if left:
-            self._note(f"{left} of its tests still fail; they judge no other repair.")
+            words = "test still fails; it judges" if left == 1 else "tests still fail; they judge"
+            self._note(f"{left} {words} no other repair.")
         if any(one.accepted for one in repair.decisions):
             await healer.audit(review=False)
         return gate.baseline

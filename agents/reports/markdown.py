@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.outputs.base import found_instead
 from agents.outputs.finding_markdown import finding_markdown
 from agents.outputs.verdict import SHOWN_BY_HEADLINE, headline_of
 
@@ -44,8 +45,8 @@ def _summary(result: Mapping[str, Any]) -> str:
     counts: dict[str, int] = {}
     for one in findings:
         counts[one["severity"]] = counts.get(one["severity"], 0) + 1
-    nothing = "a change" if (result.get("output") or {}).get("diff") else "no findings"
-    found = ", ".join(f"{count} {severity}" for severity, count in counts.items()) or nothing
+    found = ", ".join(f"{count} {severity}" for severity, count in counts.items())
+    found = found or found_instead(result.get("output") or {})
     state = str(result.get("state", "")).replace("_", " ")
     error = f". {result['error']}" if result.get("error") else ""
     return f"{found} ({state}){error}"

@@ -267,7 +267,7 @@ class StepsPhase:
         if profile.spoils(kind) and spec.requires.rank > Capability.LABELS.rank:
             return (
                 f"The model {self.model} was measured to get {profile.outputs[kind]:.0%} of outputs such as "
-                f"{spec.key}'s right, so only its detectors ran. --allow-model lets it try."
+                f"{spec.key}'s right, so the agent did what needs no model. --allow-model lets it try."
             )
         if profile.has(spec.requires):
             return ""
@@ -275,7 +275,7 @@ class StepsPhase:
             return ""  # an agent that requires steps then answers at once
         return (
             f"The model {self.model} was measured to do {profile.summary}; {spec.key} requires "
-            f"{spec.requires.value}, so only its detectors ran. --allow-model lets it try."
+            f"{spec.requires.value}, so the agent did what needs no model. --allow-model lets it try."
         )
 
     def _shared(self, layout: SharedLayout, task: AgentTask, run: StepRun) -> SharedPrompt:

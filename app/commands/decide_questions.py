@@ -79,16 +79,20 @@ def from_options(asked: Sequence[Option]) -> list["DecisionQuestion"]:
         elif name == _CHOICE:
             questions.append(choice(text, words))
         else:
-            questions.append(score(text, _levels(words)))
+            questions.append(score(text, _levels(text, words)))
     return questions
 
 
-def _levels(words: list[str]) -> range | list[str]:
+def _levels(text: str, words: list[str]) -> range | list[str]:
     """Two numbers are the ends of a scale; other words are its levels."""
     try:
         low, high = (int(word) for word in words)
     except ValueError:
         return words
+    if low >= high:
+        raise typer.BadParameter(
+            f"--score {text!r}: the low end comes first, and {low} is not below {high}"
+        )
     return range(low, high + 1)
 
 

@@ -56,6 +56,10 @@ def launch(
     refuse_remote_contradictions(given, serving=True)
     if printed + yes + undo > 1:
         raise typer.BadParameter("--print, --yes and --undo exclude each other")
+    if client is None and (printed or yes or undo):
+        raise typer.BadParameter(
+            "--print, --yes and --undo need a client: `pravaha launch` lists them"
+        )
     with one_sentence_errors():
         from app.settings.sources import load_settings
 

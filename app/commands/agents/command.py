@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agents.roster.roster import Roster
 
 agents_app = typer.Typer(
-    no_args_is_help=True, help="List, show, check and run the agents: reviewers, writers, fixers."
+    no_args_is_help=True, help="List, check, run and measure the agents; repair a project."
 )
 
 EXIT_FINDINGS = 1
@@ -227,7 +227,8 @@ def repair(
         typer.Option("--json", help="Print one JSON object with findings, decisions and the diff."),
     ] = False,
     no_model: Annotated[
-        bool, typer.Option("--no-model", help="Detectors and fixers only: load no model.")
+        bool,
+        typer.Option("--no-model", help="Detectors, usual slips and fixers only: load no model."),
     ] = False,
     allow_model: AllowModelOption = False,
     approve: Annotated[
@@ -267,17 +268,19 @@ def repair(
     *,
     flags: dict[str, Any],
 ) -> None:
-    """Audit a project and repair what its tests can prove, in a throw-away copy.
+    """Repair what makes a project's tests fail, then findings, as far as tests prove it, in a copy.
 
-    Each critical or high finding gets the smallest patch that a fixer or a capable model knows, and a test
-    that fails before it. The patch stays only if that test and all others pass after it; the reason of each
-    decision is printed. Your files are only written at the end, all or none, after you have seen the diff,
-    and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
+    What makes a test fail is looked for among usual slips, then by a model that was measured to write code.
+    After that, each critical or high finding gets the smallest patch that a fixer or such a model knows, and
+    a test that fails before it. A patch stays only if that test and all others pass after it; the reason of
+    each decision is printed. Your files are only written at the end, all or none, after you have seen the
+    diff, and not if they changed meanwhile. Running a project's tests executes its code: you are asked first.
     Ctrl+C leaves your files as they are and prints the partial result.
 
     Exits with 0 if the score reached its bar (90, 80 and 70 of 100 in rounds one to three), no critical
-    finding is open and the tests pass, or if nothing was to be repaired; with 1 if findings remain or tests
-    fail, 2 if the repair failed, 3 if it was not judged, as the tests did not run.
+    finding is open and the tests pass, or if no finding called for a repair and the tests were not run; with
+    1 if findings remain or tests fail, 2 if the repair failed, 3 if findings called for a repair and it was
+    not judged, as the tests did not run.
     """
     from app.commands.agents.repairing import RepairArguments, run_repair
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from agents.api.events import RunState
 from agents.api.finding import Finding, Severity, merge_findings
+from agents.outputs.base import found_instead
 from agents.outputs.verdict import SHOWN_BY_HEADLINE, headline_of
 from agents.pipelines.pipeline_run import PipelineResult
 from agents.runs.result import RunResult
@@ -113,7 +114,8 @@ def _summary(result: RunResult) -> str:
         for severity in reversed(Severity)
         if (number := sum(one.severity is severity for one in result.findings))
     ]
-    found = ", ".join(counts) if counts else "no findings"
+    members = {} if result.output is None else result.output.model_dump(mode="json")
+    found = ", ".join(counts) or found_instead(members)
     state = "" if result.state is RunState.OK else f" {result.state.value.replace('_', ' ')}."
     error = f" {result.error}" if result.error else ""
     model = result.model or "without a model"

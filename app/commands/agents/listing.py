@@ -91,7 +91,10 @@ def print_agent(spec: AgentSpec, registry: Registry) -> None:
         ("Tools", ", ".join(_tool_names(spec, registry)) or "none"),
         *([("MCP servers", ", ".join(spec.mcp_servers))] if spec.mcp_servers else []),
         ("Output", spec.output_schema),
-        ("Model", f"from the capability {spec.requires.value} on; without it, detectors only"),
+        (
+            "Model",
+            f"one with the capability {spec.requires.value}; without it, what needs no model",
+        ),
         ("Permissions", spec.permission_mode),
         ("Budget", _budget(spec)),
         ("Role card", spec.card),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.outputs.patch import Patch
 from agents.outputs.verdict import Verdict
 from agents.procedures.reducers import report
 from agents.reports.markdown import markdown_of
@@ -54,3 +55,18 @@ def test_a_verdict_that_could_not_be_made_has_no_decision():
     text = markdown_of("v", result_of(Verdict(cannot_do="There is nothing.")).fields())
     assert "There is nothing." in text
     assert "judged" not in text
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (Patch(cannot_do="This change needs a model."), "coder: nothing done"),
+        (Patch(diff="--- a/x.py"), "coder: a change"),
+        (Patch(), "coder: no findings"),
+    ],
+)
+def test_an_agent_without_findings_says_what_it_has_instead(output, words, capsys):
+    result = RunResult("run-1", "coder", RunState.OK, output)
+    print_result(result)
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert words in markdown_of("coder", result.fields()).replace("*", "")

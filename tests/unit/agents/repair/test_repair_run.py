@@ -429,7 +429,7 @@ async def test_a_test_that_nothing_mends_is_told_and_the_repair_is_not_passed(pa
     result = await Cluster(**parts, mode="auto").repair(shop, options=options(mode="auto"))
     assert (result.state, result.passed) == (RunState.OK, False)
     assert "+    if pieces >= 10:" in result.diff
-    assert "1 of its tests still fail; they judge no other repair." in result.notes
+    assert "1 test still fails; it judges no other repair." in result.notes
     assert "reaches the bar" in result.summary()
     assert "1 test fails" in result.summary()
 

@@ -61,7 +61,7 @@ async def test_an_agent_below_its_required_capability_keeps_its_output():
     phase = phase_of(client, profile(upto=Capability.TEXT))
     assert await phase(TASK, output, run) is output
     assert run.notes == [
-        "The model toy was measured to do labels, text; tester requires react, so only its detectors ran. "
+        "The model toy was measured to do labels, text; tester requires react, so the agent did what needs no model. "
         "--allow-model lets it try."
     ]
     assert client.requests == []

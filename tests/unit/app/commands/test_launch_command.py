@@ -217,3 +217,10 @@ def test_contradictions_are_refused(home, options):
     result = launch("codex", *options)
     assert result.exit_code == 2
     assert "exclude each other" in result.output
+
+
+@pytest.mark.parametrize("option", ["--print", "--yes", "--undo"])
+def test_what_concerns_one_client_needs_its_name(home, option):
+    result = launch(option)
+    assert result.exit_code == 2
+    assert "need a client" in result.output
