@@ -62,6 +62,7 @@ async def widen(
     width: int = WIDTH,
     repairs: int = REPAIRS,
     agreement: Agreement | None = None,
+    counted: bool = False,
     max_tokens: int = MAX_TOKENS,
     check_s: float = CHECK_S,
     record: Record = _no_record,
@@ -78,6 +79,7 @@ async def widen(
         width: candidates of the first round.
         repairs: candidates of a second round if none passes; 0 for none.
         agreement: compares candidates that pass; None takes the likeliest.
+        counted: the caller compares the candidates, so that one that passes is not enough if no check decides.
         max_tokens: of each candidate.
         check_s: seconds that checking all candidates may take, estimated from the first.
         record: where events go (`agents.width`).
@@ -101,7 +103,9 @@ async def widen(
     temperatures = ladder(width)
     together = one.affordable(width, check_s) if one.compares else 1
     passed = await one.round(prompt, temperatures[:together], 0)
-    if not passed and not one.compares:
+    # Without a comparison the greedy one is taken if it passes: others would change nothing.
+    more = counted or not one.any_passed
+    if not passed and not one.compares and more:
         await one.round(prompt, temperatures[1 : one.affordable(width, check_s)], 0)
     if not one.any_passed:
         await one.repair(prompt, one.affordable(one.written + repairs, check_s) - one.written)

@@ -105,6 +105,7 @@ async def rewritten(
             checks,
             width=WIDTH,
             repairs=0 if hidden else REPAIRS,
+            counted=True,
             max_tokens=room,
             check_s=CHECK_S,
             record=record,
