@@ -202,7 +202,8 @@ def _run(data: dict[str, Any]) -> Run:
 def _outcome(data: dict[str, Any]) -> CallOutcome:
     """An outcome; what is shown or told has no halves of surrogate pairs, which events cannot hold."""
     texts = {name: _clean(data[name]) for name in ("message", "shown", "printed") if name in data}
-    return CallOutcome(**{**data, **texts})
+    members: dict[str, Any] = {**data, **texts}
+    return CallOutcome(**members)
 
 
 def _clean(text: str) -> str:

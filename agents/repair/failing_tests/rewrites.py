@@ -20,6 +20,7 @@ from agents.repair.failing_tests.suspects import Suspect, functions_of, span
 from agents.repair.failing_tests.test_bench import Drop, TestBench
 from agents.steps.shared_document import is_private
 from agents.width import Chosen, CodePrompt, Outcome, widen
+from agents.width.check import Check
 from agents.width.checks.parses import Parses
 from agents.width.width import Record
 from agents.workspace.source_file import SourceFile
@@ -83,7 +84,7 @@ async def rewritten(
     """
     spliced = _Spliced(bench, suspect, refuse)
     support = _Support(bench, spliced, known)
-    checks = [
+    checks: list[Check] = [
         Parses(),
         spliced,
         _Failing(bench, spliced, test),
