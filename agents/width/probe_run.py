@@ -201,8 +201,10 @@ def _run(data: dict[str, Any]) -> Run:
 
 def _outcome(data: dict[str, Any]) -> CallOutcome:
     """An outcome; what is shown or told has no halves of surrogate pairs, which events cannot hold."""
-    texts = {name: _clean(data[name]) for name in ("message", "shown", "printed") if name in data}
-    members: dict[str, Any] = {**data, **texts}
+    members = dict(data)
+    for name in ("message", "shown", "printed"):
+        if name in members:
+            members[name] = _clean(members[name])
     return CallOutcome(**members)
 
 

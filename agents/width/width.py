@@ -46,7 +46,7 @@ _numbers = itertools.count(1)
 class Record(Protocol):
     """Appends an event, as `AgentRun.record` does."""
 
-    def __call__(self, kind: RunEventType, /, **data: Any) -> None:
+    def __call__(self, kind: RunEventType, **data: Any) -> None:
         """Append an event with these members."""
         ...
 

@@ -309,7 +309,7 @@ class FailingTestRepair:
     def _tell(self, kind: RunEventType, **data: Any) -> None:
         self._log.append(kind, node=NODE, agent=NODE, **data)
 
-    def _record(self, kind: RunEventType, /, **data: Any) -> None:
+    def _record(self, kind: RunEventType, **data: Any) -> None:
         self._tell(kind, **data)
 
     def _tell_slips(self, test: str, slips: Slips) -> None:
