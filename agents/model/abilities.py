@@ -9,6 +9,8 @@ _WORDS = {
     Capability.REACT: "loops of tools",
     Capability.WRITE: "functions",
 }
+_RUN = frozenset(["Diagnosis", "Patch", "TestFile"])
+"""Outputs whose code is run before it is kept."""
 NOT_TESTED = "not tested yet: the first agent that needs it tests it once"
 
 
@@ -38,7 +40,7 @@ def use_of(spec: AgentSpec, profile: CapabilityProfile) -> str:
     if spec.requires is Capability.LABELS:
         if kind == "Findings" and profile.writes(kind):
             uses.append("adds")
-    elif not profile.spoils(kind):
+    elif kind in _RUN or not profile.spoils(kind):
         answers_at_once = spec.requires is Capability.REACT and profile.writes(kind)
         if profile.has(spec.requires) or answers_at_once:
             uses.append("writes")

@@ -34,7 +34,7 @@ from agents.steps.measures.measure import Progress
 from agents.steps.model_phase import StepsPhase, with_votes
 from agents.steps.prose import is_prose
 from agents.steps.questions import QUESTIONS
-from agents.steps.shared_document import shared_document
+from agents.steps.shared_document import is_private, shared_document
 from agents.text.unified_diff import make_diff
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -104,10 +104,7 @@ class ModelHelp:
         try:
             profile = await self._phase.profile(self._tested)
             voted = await self._voted(list(findings), workspace, profile)
-            if profile.is_allowed:
-                self._note(
-                    f"--allow-model: {self.name} takes part; it was measured to do {profile.summary}."
-                )
+            self._say_if_allowed(profile)
             explains = profile.has(Capability.REACT) or profile.writes(Text.__name__)
             adds = profile.has(Capability.REACT) or profile.writes(Findings.__name__)
             if not (explains or adds):
@@ -131,6 +128,7 @@ class ModelHelp:
             profile = await self._phase.profile()
             if not profile.has(Capability.WRITE):
                 return patch
+            self._say_if_allowed(profile)
             return await self._written(finding, workspace) or patch
         except (
             ModelFailure,
@@ -154,11 +152,18 @@ class ModelHelp:
         """
         profile = await self._phase.profile(self._tested)
         if profile.has(Capability.WRITE):
+            self._say_if_allowed(profile)
             return self._phase.session
         self._note(
             f"The model {self.name} was measured to do {profile.summary}: it writes no repairs."
         )
         return None
+
+    def _say_if_allowed(self, profile: CapabilityProfile) -> None:
+        if profile.is_allowed:
+            self._note(
+                f"--allow-model: {self.name} takes part; it was measured to do {profile.summary}."
+            )
 
     # Reviewing.
 
@@ -252,6 +257,9 @@ class ModelHelp:
         """A patch of the function (or the lines) around a finding; None if nothing changes."""
         file = workspace.get(finding.file)
         if file is None or not 1 <= finding.line <= len(file.lines):
+            return None
+        if is_private(file):
+            self._note(f"{file.path} holds private data, which no model is shown.")
             return None
         first, last = _range(file, finding)
         question = Structured(

@@ -201,7 +201,15 @@ class RepairRun:
             return
         self._row("tests", "running")
         output = None if self._artifacts is None else self._artifacts / f"tests-{self.id}.log"
-        baseline = await baseline_of(copy, self._project.root, output)
+        try:
+            baseline = await baseline_of(copy, self._project.root, output)
+        except InvalidTask as error:
+            self._note(f"Nothing was repaired, because only tests can prove a repair. {error}")
+            self._row("tests", "failed", reason=str(error))
+            self._not_run = str(error)
+            if plan.has_tests:
+                self._found(await healer.review())
+            return
         if baseline.used:
             self._note(baseline.used)
         if baseline.output is not None:

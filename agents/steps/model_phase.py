@@ -37,7 +37,7 @@ from agents.procedures.procedure import AgentTask
 from agents.procedures.task_text import checks_output
 from agents.sandbox.sandbox import SandboxFailed, SandboxUnavailable
 from agents.steps.answer_forms import answer_schema, answered, card_notes
-from agents.steps.code.code_phase import written_output
+from agents.steps.code.code_phase import writes_code, written_output
 from agents.steps.measures.measure import (
     SHORT,
     Measurement,
@@ -52,6 +52,7 @@ from agents.steps.step_grammar import FINAL_ANSWER
 from agents.steps.text_outputs import TextOutputs
 from agents.steps.writing import text_member
 from agents.tools.tool import Tool
+from agents.width.probe_run import ProbeFailed
 from engine.api.errors import EngineUnavailable, InvalidRequest
 from engine.api.generation_defaults import SamplingChoice
 from engine.api.request import SamplingParams
@@ -257,14 +258,22 @@ class StepsPhase:
         """What the model wrote for an agent that writes code; None for the others."""
         try:
             return await written_output(task, output, run, self.session)
-        except (BudgetExhausted, InvalidRequest, SandboxUnavailable, SandboxFailed) as error:
+        except (
+            BudgetExhausted,
+            InvalidRequest,
+            ProbeFailed,
+            SandboxUnavailable,
+            SandboxFailed,
+        ) as error:
             run.note(f"The model wrote no code: {error}")
             return output
 
     def _refusal(self, profile: CapabilityProfile, output: Output, run: ModelRun) -> str:
         """Why the model takes no part, in one sentence; empty if it does."""
         spec, kind = run.spec, type(output).__name__
-        if profile.spoils(kind) and spec.requires.rank > Capability.LABELS.rank:
+        # Code is judged by running it, whatever the model was measured to say about a failure.
+        is_run = profile.has(Capability.WRITE) and writes_code(spec.key, output)
+        if profile.spoils(kind) and spec.requires.rank > Capability.LABELS.rank and not is_run:
             return (
                 f"The model {self.model} was measured to get {profile.outputs[kind]:.0%} of outputs such as "
                 f"{spec.key}'s right, so the agent did what needs no model. --allow-model lets it try."

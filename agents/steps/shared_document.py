@@ -36,7 +36,7 @@ def shared_document(document: str, workspace: Workspace) -> str:
     for file in workspace:
         if left <= 0:
             break
-        text = PRIVATE_NOTE if _is_private(file) else _numbered(file)
+        text = PRIVATE_NOTE if is_private(file) else _numbered(file)
         parts.append(f"--- {file.path}\n{text[:left]}")
         left -= len(text)
     return "\n\n".join(parts)
@@ -44,16 +44,17 @@ def shared_document(document: str, workspace: Workspace) -> str:
 
 def shown_files(workspace: Workspace) -> list[SourceFile]:
     """The files whose lines a prompt can show: those that hold no private data."""
-    return [file for file in workspace if not _is_private(file)]
+    return [file for file in workspace if not is_private(file)]
 
 
 def _numbered(file: SourceFile) -> str:
     return "\n".join(f"{number} {line}" for number, line in enumerate(file.lines, 1))
 
 
-def _is_private(file: SourceFile) -> bool:
+def is_private(file: SourceFile) -> bool:
+    """Whether a file holds secrets or personal data, which no model is shown."""
     known = _PRIVATE.get(file)
     if known is None:
-        known = Taint.PRIVATE in file_taint(file.text[:MAX_CHARS], file.path)
+        known = Taint.PRIVATE in file_taint(file.text, file.path)
         _PRIVATE[file] = known
     return known

@@ -48,10 +48,28 @@ def with_imports(code: str, known: Collection[str] = ()) -> str:
     lines += [f"from {_NAMES[name]} import {name}" for name in sorted(missing & _NAMES.keys())]
     if not lines:
         return code
+    head = _head_lines(tree)
+    if head:
+        given = code.split("\n")
+        return "\n".join([*given[:head], *lines, *given[head:]])
     first, rest = code.partition("\n")[::2]
     if first.startswith("#"):
         return "\n".join([first, *lines, "", rest])
     return "\n".join([*lines, "", "", code])
+
+
+def _head_lines(tree: ast.Module) -> int:
+    """The lines of what stands above all imports: a docstring and imports from `__future__`."""
+    last = 0
+    for at, node in enumerate(tree.body):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())) if at == 0:
+                last = node.end_lineno or 0
+            case ast.ImportFrom(module="__future__"):
+                last = node.end_lineno or 0
+            case _:
+                break
+    return last
 
 
 def bound_names(tree: ast.AST) -> set[str]:

@@ -1,5 +1,6 @@
 """`run_calls`: calls of several candidates in one sandboxed process, as outcomes that can be compared."""
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -171,12 +172,41 @@ async def run_calls(setting: Setting, codes: Sequence[str], calls: Sequence[Call
             lines = done.output.text.strip().splitlines()
             said = lines[-1][:200] if lines else f"exit status {done.status}"
             raise ProbeFailed(f"The candidates could not be run: {done.absent or said}.")
-        return [_run(one) for one in orjson.loads(result.read_bytes())]
+        return _runs(result.read_bytes(), len(codes), len(calls))
+
+
+def _runs(data: bytes, codes: int, calls: int) -> list[Run]:
+    """The result, which a candidate may have written to.
+
+    Raises:
+        ProbeFailed: it is not usable.
+    """
+    try:
+        # Not orjson: it refuses half of a surrogate pair, which a text may have.
+        runs = [_run(one) for one in json.loads(data)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ProbeFailed("The outcome of the candidates is not usable.") from error
+    if len(runs) != codes or any(not one.problem and len(one.outcomes) != calls for one in runs):
+        raise ProbeFailed("The outcome of the candidates is not usable.")
+    return runs
 
 
 def _run(data: dict[str, Any]) -> Run:
     loaded = data["loaded"]
     if loaded.get("error"):
         said = f"{loaded['error']}: {loaded['message']}".rstrip(": ")
-        return Run(said, loaded["line"])
-    return Run(outcomes=tuple(CallOutcome(**outcome) for outcome in data["outcomes"]))
+        return Run(_clean(said), loaded["line"])
+    return Run(outcomes=tuple(_outcome(one) for one in data["outcomes"]))
+
+
+def _outcome(data: dict[str, Any]) -> CallOutcome:
+    """An outcome; what is shown or told has no halves of surrogate pairs, which events cannot hold."""
+    members = dict(data)
+    for name in ("message", "shown", "printed"):
+        if name in members:
+            members[name] = _clean(members[name])
+    return CallOutcome(**members)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -6,7 +6,8 @@ their number (`agents.width.sampling`). Checks run while others are still decode
 Where candidates can be compared (`agreement`), all are written together, and the rest is stopped once
 `SUPPORT` of them pass every check and do the same on all generated inputs. Without a check that decides it
 takes more than half of them. Where they cannot be compared, the greedy one is written alone, the others
-follow if it fails, and the rest is stopped at the first that passes.
+follow if it fails, and the rest is stopped at the first that passes. If the caller compares them (`counted`),
+all are written unless a check decides.
 
 How many are written: at most `width`; no more than `check_s` seconds of checks allow, by what checking the
 first one took; and no more than the meter's tokens allow.
@@ -62,6 +63,7 @@ async def widen(
     width: int = WIDTH,
     repairs: int = REPAIRS,
     agreement: Agreement | None = None,
+    counted: bool = False,
     max_tokens: int = MAX_TOKENS,
     check_s: float = CHECK_S,
     record: Record = _no_record,
@@ -78,6 +80,7 @@ async def widen(
         width: candidates of the first round.
         repairs: candidates of a second round if none passes; 0 for none.
         agreement: compares candidates that pass; None takes the likeliest.
+        counted: the caller compares the candidates, so one that passes is not enough if no check decides.
         max_tokens: of each candidate.
         check_s: seconds that checking all candidates may take, estimated from the first.
         record: where events go (`agents.width`).
@@ -101,7 +104,9 @@ async def widen(
     temperatures = ladder(width)
     together = one.affordable(width, check_s) if one.compares else 1
     passed = await one.round(prompt, temperatures[:together], 0)
-    if not passed and not one.compares:
+    # Without a comparison the greedy one is taken if it passes: others would change nothing.
+    more = counted or not one.any_passed
+    if not passed and not one.compares and more:
         await one.round(prompt, temperatures[1 : one.affordable(width, check_s)], 0)
     if not one.any_passed:
         await one.repair(prompt, one.affordable(one.written + repairs, check_s) - one.written)

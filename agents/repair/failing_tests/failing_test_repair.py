@@ -22,7 +22,7 @@ from agents.outputs.patch import Patch
 from agents.outputs.test_file import TestFile
 from agents.repair.acceptance import Acceptance, Gate
 from agents.repair.failing_tests.candidates import Cluster, PatchCandidate, clusters
-from agents.repair.failing_tests.rewrites import MAX_LINES, rewritten
+from agents.repair.failing_tests.rewrites import MAX_LINES, private_file, rewritten
 from agents.repair.failing_tests.slips import SLIPS_S, Slips, usual_slips
 from agents.repair.failing_tests.suspects import Suspect, functions_of, suspects_of
 from agents.repair.failing_tests.test_bench import TestBench, reported_name
@@ -236,6 +236,10 @@ class FailingTestRepair:
                 if key in self._asked and not passed:
                     continue  # another test of the same fault: the model had no answer
                 self._asked.add(key)
+                private = private_file(bench, suspect, test)
+                if private:
+                    self._note(f"{private} holds private data, which no model is shown.")
+                    continue
                 self._check()
                 written = await rewritten(
                     bench,

@@ -18,6 +18,7 @@ from agents.model.session import ModelSession
 from agents.repair.failing_tests.candidates import PatchCandidate
 from agents.repair.failing_tests.suspects import Suspect, functions_of, span
 from agents.repair.failing_tests.test_bench import Drop, TestBench
+from agents.steps.shared_document import is_private
 from agents.width import Chosen, CodePrompt, Outcome, widen
 from agents.width.check import Check
 from agents.width.checks.parses import Parses
@@ -105,6 +106,7 @@ async def rewritten(
             checks,
             width=WIDTH,
             repairs=0 if hidden else REPAIRS,
+            counted=True,
             max_tokens=room,
             check_s=CHECK_S,
             record=record,
@@ -308,6 +310,15 @@ def _import_line(tree: ast.Module) -> int:
 # The prompt.
 
 
+def private_file(bench: TestBench, suspect: Suspect, test: str) -> str:
+    """The file of a suspect or of its test that holds private data, which no model is shown; or empty."""
+    for path in (suspect.path, test.partition("::")[0]):
+        file = bench.workspace.get(path)
+        if file is not None and is_private(file):
+            return path
+    return ""
+
+
 def prompt_text(bench: TestBench, suspect: Suspect, test: str, *, hidden: bool) -> str:
     """What the model is asked.
 
@@ -371,7 +382,7 @@ def _others(bench: TestBench, suspect: Suspect, test: str) -> list[str]:
     found = []
     for path in sorted(bench.spectrum.lines.get(test, {})):
         file = bench.workspace.get(path)
-        if file is None or path in (suspect.path, test.partition("::")[0]):
+        if file is None or path in (suspect.path, test.partition("::")[0]) or is_private(file):
             continue
         if len(file.lines) <= room:
             found.append(path)

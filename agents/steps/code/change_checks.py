@@ -20,7 +20,7 @@ from agents.steps.code.shown_files import is_test_path
 from agents.width.candidate import Outcome
 from agents.width.checks.examples import Examples
 from agents.width.examples import Example, examples_in
-from agents.width.probe_run import Setting
+from agents.width.probe_run import Setting, run_calls
 from agents.width.signature import Definition, definition_in, parameters_of
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
@@ -194,7 +194,7 @@ class ChangeExamples:
 
     async def judge(self, code: str) -> Outcome:
         """See `agents.width.check.Check`."""
-        tried = 0
+        tried, problem = 0, ""
         for edit in self.change_of(code).edits:
             tree = _tree(edit.after)
             if tree is None or is_test_path(edit.path):
@@ -205,13 +205,27 @@ class ChangeExamples:
                     continue
                 outcome = await Examples(self._setting(edit), found).judge(edit.after.decode())
                 if not outcome.passed:
+                    problem = await self._problem(edit)
+                    if (
+                        problem
+                    ):  # this interpreter lacks what the file imports: the tests have another one
+                        continue
                     return Outcome(self.name, False, outcome.detail, outcome.score)
                 tried += len(found)
         if not tried:
-            return Outcome(
-                self.name, not self.decides, "There are no examples of what changes.", 1.0
-            )
+            said = "There are no examples of what changes."
+            if problem:
+                said = f"The examples cannot be run: {problem}."
+            return Outcome(self.name, not self.decides, said, 1.0)
         return Outcome(self.name, True, f"{tried} of {tried} examples hold.", 1.0)
+
+    async def _problem(self, edit: FileEdit) -> str:
+        """Why the file can be loaded neither before the change nor after it; empty if it can."""
+        if edit.before is None:
+            return ""
+        texts = [one.decode("utf-8", "replace") for one in (edit.before, edit.after)]
+        before, after = await run_calls(self._setting(edit), texts, [])
+        return after.problem if before.problem == after.problem else ""
 
     def _examples(self, name: str, edit: FileEdit, tree: ast.Module) -> list[Example]:
         """Those of a definition: methods have none that can be called without their object."""

@@ -8,6 +8,7 @@
 Each candidate is run, as far as the project has tests or the task has examples.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from agents.outputs.test_file import TestFile
 from agents.procedures.audit.given_findings import given_findings
 from agents.procedures.audit.patch_applier import still_fires
 from agents.procedures.procedure import AgentTask
+from agents.project_tests.plan import find_test_plan
 from agents.project_tests.results import TestResults
 from agents.project_tests.run import run_tests
 from agents.steps.code.change import Changes
@@ -36,6 +38,7 @@ from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 TESTS_COMMAND = "python -m pytest -q"
+"""What a person is asked for where the project has no tests yet."""
 TESTS_S = 120.0
 _COPIES = "the project's tests run in a copy of it, once for each candidate"
 
@@ -60,16 +63,25 @@ Writer = Callable[[AgentTask, Output, StepRun, ModelSession], Awaitable[Output]]
 async def written_output(
     task: AgentTask, output: Output, run: StepRun, session: ModelSession
 ) -> Output | None:
-    """The output with what the model wrote; None for an agent that writes no code.
+    """The output with what the model wrote; None where it is not code that is missing (`writes_code`).
 
     Raises:
         BudgetExhausted, ModelFailure, InvalidRequest, AgentError: as `agents.width.widen`.
     """
-    writer = _WRITERS.get(run.spec.key)
-    if writer is None:
+    if not writes_code(run.spec.key, output):
         return None
+    writer = _WRITERS[run.spec.key]
     run.tools.add_taint(shared_taint(task.document, task.workspace))
     return await writer(task, output, run, session)
+
+
+def writes_code(key: str, output: Output) -> bool:
+    """Whether code is what a model would add to an output of an agent.
+
+    A failure whose place is not known is diagnosed first, which is no code.
+    """
+    unknown = isinstance(output, Diagnosis) and bool(output.cannot_do)
+    return key in _WRITERS and not unknown
 
 
 async def _coder(task: AgentTask, output: Output, run: StepRun, session: ModelSession) -> Output:
@@ -179,7 +191,7 @@ def _described(finding: Finding) -> str:
 
 
 async def _debugger(task: AgentTask, output: Output, run: StepRun, session: ModelSession) -> Output:
-    if not isinstance(output, Diagnosis) or output.cannot_do or output.diff:
+    if not isinstance(output, Diagnosis) or output.diff:
         return output
     file = task.workspace.get(output.file)
     if file is None or file.language != "python":
@@ -211,7 +223,7 @@ def _failure(output: Diagnosis, task: AgentTask) -> str:
 
 
 def _failing(output: Diagnosis, results: TestResults) -> frozenset[str]:
-    """The failing tests that the trace goes through; all failing ones if it goes through none."""
+    """The failing tests that the trace goes through; none if it goes through none."""
     functions = {one.function for one in output.frames if one.function.startswith("test")}
     through = {
         name for name in results.failed if name.rpartition("::")[2].partition("[")[0] in functions
@@ -238,8 +250,10 @@ async def started_tests(workspace: Workspace, run: StepRun) -> TriedTests | None
         return None
     if not isinstance(run.tools, AskingTools):
         return None
+    plan = await asyncio.to_thread(find_test_plan, root)
+    line = plan.commands[0].line if plan.commands else TESTS_COMMAND
     try:
-        await run.tools.permit("shell", {"command": TESTS_COMMAND}, reason=_COPIES)
+        await run.tools.permit("shell", {"command": line}, reason=_COPIES)
     except (PermissionDenied, InvalidTask) as error:
         run.note(f"The project's tests were not run: {error}")
         return None

@@ -4,8 +4,9 @@ The tests run first as the project is; of a change is asked that every test that
 that were named pass. Each run has a fresh copy, so that nothing that a test leaves behind decides the next.
 """
 
+import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,19 +51,26 @@ class TriedTests:
         """
         with scratch_folder("pravaha-tests-") as folder:
             copy = folder / (self._root.name or "project")
-            if not _copied(self._root, copy):
+            changed = {edit.path: edit.after for edit in edits}
+            changed |= {path: text.encode() for path, text in (more or {}).items()}
+            copying = asyncio.ensure_future(asyncio.to_thread(_copied, self._root, copy, changed))
+            try:
+                is_whole = await asyncio.shield(copying)
+            finally:
+                # The folder is not removed under a thread that still writes to it.
+                await asyncio.wait({copying})
+            if not is_whole:
                 return TestResults(
                     problem=f"The project is larger than {MAX_COPY_BYTES >> 20} MiB."
                 )
-            for edit in edits:
-                _write(copy / edit.path, edit.after)
-            for path, text in (more or {}).items():
-                _write(copy / path, text.encode())
             return await self._run(copy, paths)
 
 
-def _copied(root: Path, copy: Path) -> bool:
-    """Copy the files that git does not ignore, links left out; whether they are not too large."""
+def _copied(root: Path, copy: Path, changed: Mapping[str, bytes]) -> bool:
+    """Copy the files that git does not ignore, links left out, then write those that are changed.
+
+    Whether the project is not too large.
+    """
     copy.mkdir()
     left = MAX_COPY_BYTES
     for name in list_files(root):
@@ -75,6 +83,8 @@ def _copied(root: Path, copy: Path) -> bool:
         target = copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target)
+    for name, data in changed.items():
+        _write(copy / name, data)
     return True
 
 

@@ -21,8 +21,7 @@ from agents.steps.code.shown_files import (
 )
 from agents.steps.code.tried_tests import TestsPass, TriedTests
 from agents.steps.react import StepRun
-from agents.tools.sensitive import file_taint
-from agents.tools.tool import Taint
+from agents.steps.shared_document import is_private
 from agents.width import Chosen, CodePrompt, widen
 from agents.width.check import Check
 from agents.width.checks.parses import Parses
@@ -219,11 +218,6 @@ def _patch(chosen: Chosen, changes: Changes, task: ChangeTask) -> Patch:
     ran = task.tests.before.command if task.tests is not None else None
     used = f" The tests ran with {ran.name}." if ran is not None else ""
     return Patch(diff=diff, reason=f"{written}: {chosen.reason}{used}{unsure}"[:4_000])
-
-
-def is_private(file: SourceFile) -> bool:
-    """Whether a file holds secrets or personal data."""
-    return Taint.PRIVATE in file_taint(file.text, file.path)
 
 
 def _has_examples(chosen: Chosen) -> bool:

@@ -22,8 +22,8 @@ from agents.steps.code.shown_files import (
     shown_files,
 )
 from agents.steps.code.tried_tests import TriedTests
-from agents.steps.code.write_change import is_private
 from agents.steps.react import StepRun
+from agents.steps.shared_document import is_private
 from agents.width import CodePrompt, widen
 from agents.width.candidate import Outcome
 from agents.width.check import Check
@@ -169,7 +169,7 @@ def without_functions(code: str, names: Collection[str]) -> str:
     """The code without some functions at its top."""
     lines = code.splitlines(keepends=True)
     for node in reversed(ast.parse(code).body):
-        if isinstance(node, ast.FunctionDef) and node.name in names:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in names:
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             del lines[first - 1 : node.end_lineno]
     return "".join(lines).rstrip() + "\n"
@@ -223,6 +223,12 @@ class _Notices:
         failed = {name.rpartition("::")[2].partition("[")[0] for name in now.failed}
         kept = self.kept[code] = without_functions(code, failed)
         more = {self._path: kept}
+        if failed:
+            now = await self._tests.on((), more=more, paths=[self._path])
+            if now.problem or now.failed or not now.passed:
+                name = min(now.failed, default="it").rpartition("::")[2]
+                said = now.problem or f"{name} fails on the code as it is."
+                return Outcome(self.name, False, said)
         noticed = 0
         for mutant in self._target.mutants:
             then = await self._tests.on((mutant,), more=more, paths=[self._path])

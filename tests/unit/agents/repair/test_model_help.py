@@ -136,6 +136,23 @@ async def test_a_patch_of_the_model_replaces_the_function():
     assert "Write the lines 1 to 3 of a.py anew" in case.client.prompt_text()
 
 
+async def test_no_patch_is_asked_for_of_a_file_with_private_data():
+    case = Help([answer("x")])
+    secret = 'KEY = "ghp_' + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8" + '"\n'
+    case.workspace = Workspace.of_texts({"a.py": CODE + secret})
+    assert (await case.help.propose(FINDING, case.workspace)).cannot_do
+    assert case.client.requests == []
+    assert case.notes == ["a.py holds private data, which no model is shown."]
+
+
+@pytest.mark.parametrize("use", ["writer", "propose"])
+async def test_a_model_that_is_only_allowed_to_write_is_named(use):
+    case = Help([answer("x")], upto=Capability.TEXT)
+    case.help._phase._allow_model = True
+    await (case.help.writer() if use == "writer" else case.help.propose(FINDING, case.workspace))
+    assert case.notes[0].startswith("--allow-model: ")
+
+
 async def test_known_fixes_come_before_the_model():
     case = Help()
     finding = Finding(

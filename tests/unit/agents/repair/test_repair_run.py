@@ -20,6 +20,7 @@ from agents.api.budget import Budget
 from agents.api.errors import InvalidTask
 from agents.api.events import RunEventType, RunState
 from agents.plugins.registry import Registry
+from agents.project_tests.results import TestResults
 from agents.repair.project_root import find_project
 from agents.repair.repair_run import RepairOptions
 from agents.repair.work_copy import WorkCopy
@@ -328,6 +329,20 @@ def test_the_command_s_other_statuses(writer, tmp_path):
     unknown = invoke(writer, "--no-model", "--agents", "nobody")
     assert unknown.exit_code == 2
     assert "nobody" in unknown.stderr
+
+
+def test_tests_that_cannot_run_are_no_failure(writer, monkeypatch):
+    async def run(*paths, **more):
+        return TestResults(problem="The package orm is not installed.")
+
+    monkeypatch.setattr("agents.repair.heal.run_tests", run)
+    (writer / "writer.py").write_text("x = 1\n")
+    done = invoke(writer, "--no-model", "--approve", "auto", "--json")
+    result = json.loads(done.stdout)
+    assert done.exit_code == 3
+    assert (result["state"], result["output"]["passed"]) == ("ok", None)
+    assert "The package orm is not installed." in result["output"]["not_judged"]
+    assert "only tests can prove a repair" in result["notes"][0]
 
 
 def test_kill_9_in_the_middle_leaves_the_tree_untouched(writer, tmp_path, files):

@@ -48,3 +48,10 @@ def test_what_the_file_has_is_not_imported():
 def test_a_path_in_the_first_line_stays_there():
     after = with_imports("# shop.py\ndef f(x):\n    return math.pi\n")
     assert after.splitlines()[:2] == ["# shop.py", "import math"]
+
+
+@pytest.mark.parametrize("head", ["from __future__ import annotations\n", '"""A module."""\n'])
+def test_what_stands_above_all_imports_stays_there(head):
+    code = with_imports(f"{head}\n\ndef f(x):\n    return math.sqrt(x)\n")
+    assert code.startswith(f"{head}import math\n")
+    compile(code, "code.py", "exec")

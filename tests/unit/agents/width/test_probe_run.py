@@ -26,6 +26,22 @@ async def test_a_value_is_an_outcome_with_what_was_printed():
     assert one.printed == "hey\n"
 
 
+async def test_a_text_may_have_half_of_a_surrogate_pair():
+    code = "def f():\n    print(chr(0xD800))\n    return chr(0xD800)\n"
+    (one,) = await outcomes(code, "f()")
+    assert (one.shown, one.printed) == (r"'\ud800'", "?\n")
+
+
+async def test_a_result_that_a_candidate_wrote_is_refused():
+    code = """def f():
+    import os, signal, sys
+    open(sys.argv[2], "w").write("[{}]")
+    os.kill(os.getppid(), signal.SIGKILL)
+"""
+    with pytest.raises(ProbeFailed, match="not usable"):
+        await outcomes(code, "f()")
+
+
 async def test_one_start_serves_all_candidates():
     codes = [f"def f():\n    return {number}\n" for number in range(5)]
     runs = await run_calls(SETTING, codes, [Call("f()")])

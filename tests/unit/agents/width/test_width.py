@@ -57,6 +57,16 @@ async def test_nothing_is_written_beyond_a_first_candidate_that_passes():
     assert len({data["width"] for _, data in events}) == 1
 
 
+@pytest.mark.parametrize(("counted", "written"), [(False, 1), (True, 8)])
+async def test_without_a_check_that_decides_more_are_written_only_for_a_caller_that_compares(
+    counted, written
+):
+    client = ScriptedClient([RIGHT] * 8)
+    chosen = await widen(ModelSession(client), ASK, [Parses()], counted=counted)
+    assert (chosen.code, chosen.verified) == (RIGHT, False)
+    assert len(client.requests) == written
+
+
 async def test_the_rest_is_aborted_at_the_first_that_passes():
     client = ScriptedClient([WRONG, BROKEN, RIGHT, WRONG, WRONG])
     chosen = await widen(ModelSession(client), ASK, CHECKS, width=5)

@@ -152,6 +152,17 @@ async def test_the_faulty_body_is_shown_if_nothing_passes_without_it(unusual):
     assert "if pieces * pieces > 500:" in second["prompt"]
 
 
+@pytest.mark.parametrize("name", ["shop.py", "test_shop.py"])
+async def test_a_file_with_private_data_is_not_shown(unusual, name):
+    secret = '\nKEY = "ghp_' + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8" + '"\n'
+    (unusual / name).write_text((unusual / name).read_text() + secret)
+    case = Case(unusual, [])
+    (decision,) = await case.run()
+    assert not decision.accepted
+    assert case.client.requests == []
+    assert f"{name} holds private data, which no model is shown." in case.notes
+
+
 async def test_one_sample_alone_is_not_enough(unusual):
     case = Case(unusual, [WHOLE % "pieces == 10", WRONG, WRONG, WRONG, WRONG, WRONG])
     (decision,) = await case.run()

@@ -1,9 +1,12 @@
 """Agents that write code, over a scripted model: the change, its checks in a copy, the diff, the approval."""
 
+import json
+
 import pytest
 
 from agents import Cluster
 from agents.api.agent_spec import Capability
+from agents.api.budget import Budget
 from agents.api.events import RunEventType
 from agents.api.finding import Severity
 from agents.model.profile import CapabilityProfile
@@ -107,6 +110,14 @@ async def test_a_change_that_a_person_describes(project):
     assert "File prices.py:" in runner.client.prompt_text(0)
 
 
+async def test_what_runs_the_tests_is_what_is_asked_for(project):
+    (project / "tests" / "test_prices.py").unlink()
+    (project / "Makefile").write_text("test:\n\ttrue\n")
+    runner = Runner([ADDED], shell="deny")
+    await runner.run("coder", project, "Give `total` an optional parameter discount.")
+    assert json.loads(runner.asked[0].arguments)["command"] == "make test"
+
+
 async def test_a_change_that_breaks_a_test_is_not_kept(project):
     broken = "def total(prices, discount=0):\n    return sum(prices) + 1\n"
     runner = Runner([broken, broken, ADDED, *[broken] * 5])
@@ -134,7 +145,7 @@ async def test_a_denied_change_is_still_shown(project):
 
 
 async def test_tests_that_may_not_run_do_not_decide(project):
-    runner = Runner([ADDED] * 20, shell="deny")
+    runner = Runner([ADDED], shell="deny")  # nothing could tell further candidates apart
     result = await runner.run("coder", project, "Give `total` an optional parameter discount.")
     assert "discount" in result.output.diff
     assert "No test or example shows that it does what was asked." in result.output.reason
@@ -166,6 +177,18 @@ async def test_examples_of_the_task_decide(project):
     task = "`total` shall leave out None: total([1, None]) == 1"
     result = await runner.run("coder", project, task)
     assert "is not None" in result.output.diff
+
+
+async def test_examples_that_cannot_be_run_are_no_reason_against_a_change(project):
+    (project / "prices.py").write_text("import no_such_package_1\n" + PRICES)
+    (project / "no_such_package_1.pyi").write_text("")
+    changed = PRICES.split("\n\n\n")[1].replace("price * (1 + RATE)", "(1 + RATE) * price")
+    runner = Runner([changed], shell="deny")
+    result = await runner.run("coder", project, "Make `with_tax` faster.")
+    assert "+    return (1 + RATE) * price" in result.output.diff
+    assert "The examples cannot be run: ModuleNotFoundError" in str(
+        runner.of(RunEventType.CANDIDATE_CHECKED)
+    )
 
 
 async def test_declared_types_must_hold(project):
@@ -231,6 +254,25 @@ async def test_the_debugger_mends_a_failure(project):
     assert "sum(price)" in (project / "prices.py").read_text()
 
 
+async def test_the_debugger_writes_code_whatever_its_diagnoses_were_measured_to_be(project):
+    (project / "prices.py").write_text(PRICES.replace("sum(prices)", "sum(price)"))
+    runner = Runner(["def total(prices):\n    return sum(prices)\n"])
+    runner.cluster._model._given = CapabilityProfile("m", ALL, outputs={"Diagnosis": 0.0})
+    result = await runner.run("debugger", project, document=TRACE)
+    assert "+    return sum(prices)" in result.output.diff
+
+
+@pytest.mark.parametrize(("share", "asked"), [(1.0, True), (0.0, False)])
+async def test_a_failure_without_a_trace_is_diagnosed_if_that_was_measured(project, share, asked):
+    runner = Runner(["{}"])
+    runner.client.hold = True
+    runner.cluster._model._given = CapabilityProfile("m", ALL, outputs={"Diagnosis": share})
+    budget = Budget(seconds=0.5) if asked else Budget()
+    result = await runner.run("debugger", project, "total fails. Why?", budget=budget)
+    assert bool(runner.client.requests) is asked
+    assert result.output.cannot_do
+
+
 async def test_a_test_is_kept_if_it_notices_faults(project):
     weak = "tax():\n    assert with_tax(0) is not None\n"
     wrong = "tax():\n    assert with_tax(100) == 119\n"
@@ -256,6 +298,23 @@ async def test_tests_that_fail_on_the_code_are_left_out(project):
     result = await runner.run("test_generator", project, "Write a test for `with_tax`.")
     assert "def test_tax():" in result.output.code
     assert "test_error" not in result.output.code
+
+
+async def test_a_class_whose_test_fails_on_the_code_notices_nothing(project):
+    wrong = """tax():
+    assert with_tax(100) == 120
+
+
+class TestTax:
+    def test_less(self):
+        assert with_tax(-1) == 0
+"""
+    good = "tax():\n    assert with_tax(100) == 120\n"
+    runner = Runner([wrong, good, *[wrong] * 6])
+    result = await runner.run("test_generator", project, "Write a test for `with_tax`.")
+    assert "TestTax" not in result.output.code
+    details = [one["detail"] for one in runner.of(RunEventType.CANDIDATE_CHECKED)]
+    assert "test_less fails on the code as it is." in details
 
 
 async def test_the_fix_of_a_finding_without_a_fixer(project):
