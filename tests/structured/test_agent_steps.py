@@ -113,7 +113,6 @@ async def make_random_run(session, seed):
         run,
         files,
         ANSWER,
-        answer_reserve=600,
         thought=rng.random() < 0.3,
         sampling=SamplingParams(
             temperature=rng.choice([0.0, 0.8, 1.5]), seed=seed, top_k=rng.choice([0, 40])

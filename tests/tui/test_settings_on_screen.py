@@ -105,7 +105,7 @@ async def test_the_command_opens_a_setting_by_the_beginning_of_its_name(screen):
         assert ui.app.focused.id == "sampling-seed"
         await ui.press("escape")
         await ui.ask("/settings")
-        await ui.shown("Settings", "temperature")
+        await ui.shown("Settings", "kv_cache")
         await ui.press("escape")
         await ui.ask("/settings tmeperature")
         assert "Did you mean temperature" in ui.toasts[-1]

@@ -31,6 +31,8 @@ records = st.fixed_dictionaries(
         "cached_tokens_hint": counts,
         "max_new_tokens": counts,
         "has_first_token": st.booleans(),
+        "may_be_held": st.booleans(),
+        "held": st.booleans(),
     }
 )
 
@@ -74,6 +76,8 @@ def test_a_new_record_holds_what_was_given_and_zeros():
         "cached_tokens_hint": 0,
         "max_new_tokens": 0,
         "has_first_token": False,
+        "may_be_held": False,
+        "held": False,
     }
 
 
@@ -101,6 +105,8 @@ def test_the_fields_of_a_request_reach_the_columns_of_the_queue(priority, deadli
             "cached_tokens_hint": 1,
             "max_new_tokens": 7,
             "has_first_token": False,
+            "may_be_held": False,
+            "held": False,
         }
     ]
 
