@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agents.api.finding import Severity
@@ -245,12 +245,19 @@ class ChangeExamples:
         return found
 
     def _setting(self, edit: FileEdit) -> Setting:
-        module = edit.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        folders = () if self.root is None else (self.root, self.root / "src")
-        parts = module.split(".")
-        if parts[0] == "src":
-            module = ".".join(parts[1:])
-        return Setting(module=module or "candidate", folders=folders, python=self.python)
+        return replace(setting_of(edit.path, self.root), python=self.python)
+
+
+def setting_of(
+    path: str, root: Path | None, module_text: Callable[[str], str] = lambda code: code
+) -> Setting:
+    """Where texts of a project's file run: under its module's name, beside the other modules."""
+    module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    folders = () if root is None else (root, root / "src")
+    parts = module.split(".")
+    if parts[0] == "src":
+        module = ".".join(parts[1:])
+    return Setting(module_text, module=module or "candidate", folders=folders)
 
 
 def _any_examples(task: str) -> bool:

@@ -11,6 +11,7 @@ from agents.model.session import ModelSession
 from agents.outputs.patch import Patch
 from agents.procedures.execution.plan_task import files_of
 from agents.steps.code.change import Changes
+from agents.steps.code.change_agreement import change_agreement
 from agents.steps.code.change_checks import ChangeExamples, DeclaredTypes, Fits, KnownNames
 from agents.steps.code.shown_files import (
     ShownFile,
@@ -136,11 +137,15 @@ async def write_change(
     ]
     if task.tests is not None:
         checks.append(TestsPass(task.tests, changes.of, task.wanted))
+    agreement = None
+    if not any(check.decides for check in checks):
+        agreement = await change_agreement(task.text, files, changes.of, root)
     largest = max((count(one.text) for one in shown), default=0)
     chosen = await widen(
         session,
         prompt_of(run.check_input("the task", task.text), shown, creates),
         checks,
+        agreement=agreement,
         max_tokens=max(MIN_ANSWER_TOKENS, min(MAX_ANSWER_TOKENS, math.ceil(1.3 * largest) + 128)),
         record=run.record,
         meter=run.meter,

@@ -151,6 +151,20 @@ async def test_tests_that_may_not_run_do_not_decide(project):
     assert "No test or example shows that it does what was asked." in result.output.reason
 
 
+async def test_where_nothing_decides_most_candidates_do(project):
+    clamp = "def clamp(value: int, most: int) -> int:\n    return value\n"
+    (project / "prices.py").write_text(PRICES + "\n\n" + clamp)
+    wrong = clamp.replace("return value", "return most")
+    right = clamp.replace("return value", "return min(value, most)")
+    other = clamp.replace("return value", "return most if value > most else value")
+    runner = Runner([wrong, right, other, right, right, other, right, wrong], shell="deny")
+    result = await runner.run("coder", project, "`clamp` shall return no more than most.")
+    assert "+    return min(value, most)" in result.output.diff
+    (chosen,) = runner.of(RunEventType.CANDIDATE_CHOSEN)
+    assert chosen["decided_by"] == "agreement"
+    assert not chosen["verified"]
+
+
 async def test_a_new_file_is_written(project):
     code = "def slug(text):\n    return text.lower().replace(' ', '-')\n"
     runner = Runner([code])
