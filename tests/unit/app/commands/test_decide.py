@@ -156,7 +156,7 @@ def test_standard_input_is_the_text_where_there_is_no_other(pravaha):
         (("--text", "x", "--choice", "Which?", "a", "a"), 1, "the same"),
         (("--text", "x", "--score", "How?", "5", "1"), 2, "5 is not below 1"),
         (("--text", "x", "--score", "How?", "3", "3"), 2, "3 is not below 3"),
-        (("--text", "x", "--score", "How?", "1", "300"), 1, "2 to 255 options"),
+        (("--text", "x", "--score", "How?", "1", "300"), 1, "at most 255 levels"),
         (("--text", " ", "--predicate", "a"), 1, "empty"),
         (("nowhere.txt", "--predicate", "a"), 1, "nowhere.txt cannot be read"),
         (("--text", "x", "--questions", "nowhere.json"), 1, "cannot be read"),
