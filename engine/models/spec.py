@@ -1,18 +1,23 @@
-"""`ModelSpec`: shapes and constants of a model for the native executor, independent of the file format.
+"""`ModelSpec`: a model described layer by layer for the native executor, independent of family and file format.
 
-Read from GGUF metadata by `engine.models.gguf` and from config.json by `engine.models.safetensors`,
-and passed to the native executor as JSON. `ModelSpec::from_json` in the kernels crate validates it
-again, because memory is allocated by it.
+A family's reader (`engine.models.families`) makes one of GGUF metadata or of a config.json. It is passed to the
+native executor as JSON; `ModelSpec::from_json` in the kernels crate validates it again, because memory is
+allocated by it. The executor has no branch for a family: what a layer does is what its `LayerSpec` says.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
-Architecture = Literal["llama", "mistral", "qwen2", "qwen3"]
 RopeStyle = Literal["half", "interleaved"]
-"""`half` rotates (i, i + d/2) pairs (Hugging Face checkpoints, qwen GGUF); `interleaved` rotates
-(2i, 2i + 1) pairs (llama-family GGUF, whose q and k rows were permuted for it)."""
+"""`half` rotates pairs (i, i + d/2) (Hugging Face checkpoints, most GGUF); `interleaved` rotates pairs
+(2i, 2i + 1) (llama-family GGUF, whose q and k rows were permuted for it)."""
+
+Activation = Literal["silu", "gelu_tanh", "gelu", "relu2", "swiglu_clamped"]
+"""Of a feed-forward. `swiglu_clamped` (gpt-oss) is min(g, 7) * sigmoid(1.702 * g) * (clamp(u, -7, 7) + 1); the
+others are applied to the gate, or to the only projection of one that is not gated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,55 +25,221 @@ class RopeScaling:
     """Scaling of the rotary frequencies; fields that a kind does not use keep their defaults.
 
     Attributes:
-        kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023).
+        kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023); longrope (Ding et al.
+            2024), whose divisors are the long ones if sequences may be longer than `original_context`.
         factor: context extension factor.
         original_context: context length of pre-training.
         low_freq_factor, high_freq_factor: llama3 only.
         beta_fast, beta_slow: yarn only.
-        attention_factor: yarn only; scales cos and sin; None derives it from `factor`.
+        truncate: yarn only; whether the ends of its ramp are rounded to whole pairs.
+        attention_factor: yarn and longrope; scales cos and sin; None derives it from `factor`.
+        short_divisors, long_divisors: longrope only; one entry per pair.
     """
 
-    kind: Literal["none", "linear", "llama3", "yarn"] = "none"
+    kind: Literal["none", "linear", "llama3", "yarn", "longrope"] = "none"
     factor: float = 1.0
     original_context: int = 0
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     beta_fast: float = 32.0
     beta_slow: float = 1.0
+    truncate: bool = True
     attention_factor: float | None = None
+    short_divisors: tuple[float, ...] = ()
+    long_divisors: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """Shapes and constants of a decoder-only transformer.
+class Rope:
+    """A rotary position embedding, used by the layers that name it.
 
     Attributes:
-        sliding_windows: one entry per layer; 0 for full attention, else the number of tokens attended
-            to, including the current one.
-        tied_embeddings: whether lm_head is the embedding matrix.
-        qk_norm: per-head RMSNorm on q and k before RoPE (qwen3).
+        theta: base of the frequencies.
+        dim: leading elements of a head among which pairs are formed; frequency i is theta ** (-2i / dim).
+        pairs: pairs that are rotated, from the first on; the others stay as they are. None for all dim / 2.
+        divisors: one entry per rotated pair that divides its frequency (GGUF's `rope_freqs.weight`); or empty.
     """
 
-    architecture: Architecture
-    num_layers: int
-    hidden_size: int
-    intermediate_size: int
+    theta: float
+    dim: int
+    style: RopeStyle
+    scaling: RopeScaling = RopeScaling()
+    pairs: int | None = None
+    divisors: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """Where a weight is stored: a tensor, or some of its rows.
+
+    Row j of the weight is row `start + j // run * step + j % run` of the tensor; `run` 0 means consecutive rows.
+    A vector's elements are its rows.
+
+    Attributes:
+        name: the tensor's name in the file.
+        start: first row.
+        run: rows taken together.
+        step: rows from the first of one run to the first of the next.
+        transposed: whether it is stored as [inputs, outputs] (GPT-2 checkpoints); floats only.
+        add: added to each element (1 for norms stored as their difference to 1); vectors only.
+    """
+
+    name: str
+    start: int = 0
+    run: int = 0
+    step: int = 0
+    transposed: bool = False
+    add: float = 0.0
+
+
+Tensors = Mapping[str, TensorRef]
+"""Role of a weight to where it is stored. A role that is absent is not computed: a layer without `q.bias` has no
+bias, one without `q_norm` no such norm. The roles of a layer:
+
+| role | shape |
+|---|---|
+| `mixer_norm`, `mixer_norm.bias` | [hidden]: norm of the mixer's input |
+| `mixer_post_norm` | [hidden]: norm of the mixer's output, before it is added to the residual stream |
+| `ffn_norm`, `ffn_norm.bias`, `ffn_post_norm` | the same of the feed-forward |
+| `q`, `k`, `v`, `o` | [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice, [hidden, heads * head_dim] |
+| `q.bias`, `k.bias`, `v.bias`, `o.bias` | a bias of each |
+| `attention_gate` | [heads * head_dim, hidden]: outputs of attention are multiplied with its sigmoid |
+| `q_norm`, `k_norm` | [head_dim], or with `qk_norm_whole` [heads * head_dim] and [kv_heads * head_dim] |
+| `sinks` | [heads]: scores of a position without a value (gpt-oss) |
+| `gate`, `up`, `down` and `.bias` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
+| `output_scale` | [1]: factor of the layer's result (Gemma 4) |
+| `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
+
+and of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
+`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTemperature:
+    """Factor of queries that grows with their position: 1 + beta * ln(1 + floor(position / original_context))."""
+
+    beta: float
+    original_context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Softmax attention of some heads.
+
+    Attributes:
+        scale: factor of the scores.
+        window: tokens attended to, including the current one; 0 for all.
+        rope: index into `ModelSpec.ropes`; None for none.
+        qk_norm_whole: whether the norms of q and k are over all heads together (OLMo 2), not over each.
+        value_norm: whether each value head is RMS-normalised without weights (Gemma 4).
+        softcap: scores s become softcap * tanh(s / softcap); 0 for none.
+        kv_layer: an earlier layer whose keys and values are read; this one computes none.
+        temperature: see `QueryTemperature`; None for none.
+
+    A layer whose weights have `k` but no `v`, and that has no `kv_layer`, uses the projected keys, before norm and
+    rotation, as values.
+    """
+
     num_heads: int
     num_kv_heads: int
     head_dim: int
+    scale: float
+    rope: int | None
+    window: int = 0
+    qk_norm_whole: bool = False
+    value_norm: bool = False
+    softcap: float = 0.0
+    kv_layer: int | None = None
+    temperature: QueryTemperature | None = None
+    kind: Literal["attention"] = field(default="attention", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mlp:
+    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) where the layer has no `gate`."""
+
+    intermediate_size: int
+    activation: Activation = "silu"
+    kind: Literal["mlp"] = field(default="mlp", init=False)
+
+
+Mixer = Attention
+FeedForward = Mlp
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """One layer: a mixer and a feed-forward, each added to the residual stream.
+
+    Attributes:
+        mixer: how tokens exchange information; None for a layer that is a feed-forward alone.
+        ffn: the feed-forward; None for a layer that is a mixer alone.
+        tensors: see `Tensors`.
+    """
+
+    mixer: Mixer | None
+    ffn: FeedForward | None
+    tensors: Tensors
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A decoder-only language model.
+
+    Attributes:
+        architecture: name of the family, for messages and statistics.
+        norm: of the hidden state: RMS norm, or LayerNorm, which subtracts the mean first.
+        norm_eps: added to variances, of all norms.
+        embedding_multiplier: factor of input embeddings.
+        residual_multiplier: factor of what mixers and feed-forwards add to the residual stream.
+        logit_multiplier: factor of logits.
+        logit_softcap: logits x become softcap * tanh(x / softcap); 0 for none.
+        per_layer_width: width of embeddings that every layer adds for itself (Gemma 3n, 4); 0 for none.
+        ropes: the kinds of rotary embedding that layers name.
+        tensors: weights outside the layers, see `Tensors`.
+    """
+
+    architecture: str
+    hidden_size: int
     vocab_size: int
     context_length: int
-    rms_norm_eps: float
-    rope_theta: float
-    rope_style: RopeStyle
-    rope_scaling: RopeScaling
-    tied_embeddings: bool
-    qkv_bias: bool
-    output_bias: bool
-    mlp_bias: bool
-    qk_norm: bool
-    sliding_windows: tuple[int, ...]
+    norm_eps: float
+    ropes: tuple[Rope, ...]
+    layers: tuple[LayerSpec, ...]
+    tensors: Tensors
+    norm: Literal["rms", "layer"] = "rms"
+    embedding_multiplier: float = 1.0
+    residual_multiplier: float = 1.0
+    logit_multiplier: float = 1.0
+    logit_softcap: float = 0.0
+    per_layer_width: int = 0
 
     def to_json(self) -> str:
         """The JSON object that the kernels crate reads."""
         return json.dumps(asdict(self))
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+        return len(self.layers)
+
+    @property
+    def tied_embeddings(self) -> bool:
+        """Whether the LM head is the embedding matrix."""
+        return "lm_head" not in self.tensors
+
+    @cached_property
+    def attentions(self) -> tuple[Attention, ...]:
+        """The mixers that are attention, in the order of the layers."""
+        mixers = (layer.mixer for layer in self.layers)
+        return tuple(mixer for mixer in mixers if isinstance(mixer, Attention))
+
+    @property
+    def has_key_bias(self) -> bool:
+        """Whether keys have a bias in any layer."""
+        return any("k.bias" in layer.tensors for layer in self.layers)
+
+    def with_tensor(self, role: str, tensor: TensorRef) -> "ModelSpec":
+        """The same model with one more weight outside the layers."""
+        return replace(self, tensors={**self.tensors, role: tensor})
