@@ -82,6 +82,11 @@ class TensorRef:
         step: rows from the first of one run to the first of the next.
         transposed: whether it is stored as [inputs, outputs] (GPT-2 checkpoints); floats only.
         add: added to each element (1 for norms stored as their difference to 1); vectors only.
+        parts: tensors that are taken together, row after row; `name` then has `{}` for a tensor's index (experts of
+            checkpoints that store each expert by itself). 0 for a single tensor.
+
+    A tensor of more than two dimensions is a stack of matrices, whose rows follow one another; `transposed` applies to
+    each of them.
     """
 
     name: str
@@ -90,6 +95,7 @@ class TensorRef:
     step: int = 0
     transposed: bool = False
     add: float = 0.0
+    parts: int = 0
 
 
 Tensors = Mapping[str, TensorRef]
@@ -107,6 +113,15 @@ bias, one without `q_norm` no such norm. The roles of a layer:
 | `q_norm`, `k_norm` | [head_dim], or with `qk_norm_whole` [heads * head_dim] and [kv_heads * head_dim] |
 | `sinks` | [heads]: scores of a position without a value (gpt-oss) |
 | `gate`, `up`, `down` and `.bias` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
+| `router`, `router.bias` | [count, hidden], [count]: logits of the experts |
+| `router_correction` | [count]: added to the scores by which experts are chosen, not to their weights |
+| `router_scale` | [count]: factor of each expert's weight (Gemma 4) |
+| `experts.gate`, `experts.up` and `.bias` | [count * intermediate, hidden]: those of expert 0, of expert 1, and so on |
+| `experts.down` and `.bias` | [count * hidden, intermediate], likewise |
+| `shared.gate`, `shared.up`, `shared.down` | those of the shared network |
+| `shared_router` | [1, hidden]: its sigmoid is the weight of the shared network (Qwen) |
+| `router_norm`, `experts_norm` | [hidden]: norms of the inputs of router and experts, if not `ffn_norm` (Gemma 4) |
+| `shared_post_norm`, `experts_post_norm` | [hidden]: norms of both networks' outputs before they are added (Gemma 4) |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
@@ -164,8 +179,52 @@ class Mlp:
     kind: Literal["mlp"] = field(default="mlp", init=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a router's logits choose the experts of a token and weigh them. Equal scores prefer the lower index.
+
+    Attributes:
+        scores: `softmax` over all experts; `softmax_of_used`, which chooses by logits and takes the softmax of those of
+            the chosen experts; or `sigmoid` of each.
+        renormalise: whether the weights of the chosen experts are divided by their sum.
+        scale: factor of the weights.
+        logit_scale: factor of the logits.
+        groups: equal groups of neighbouring experts.
+        used_groups: number of groups from which experts are chosen: those with the largest sums of two best scores.
+    """
+
+    scores: Literal["softmax", "softmax_of_used", "sigmoid"] = "softmax"
+    renormalise: bool = False
+    scale: float = 1.0
+    logit_scale: float = 1.0
+    groups: int = 1
+    used_groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Feed-forward networks of equal shape of which each token uses a few; their outputs are added by weight.
+
+    Attributes:
+        count: number of experts.
+        used: experts that a token uses.
+        intermediate_size: of each expert.
+        activation: of each expert. They are gated if the layer has `experts.gate`.
+        routing: how experts are chosen.
+        shared: a network that every token uses besides; None for none.
+    """
+
+    count: int
+    used: int
+    intermediate_size: int
+    routing: Routing
+    activation: Activation = "silu"
+    shared: Mlp | None = None
+    kind: Literal["experts"] = field(default="experts", init=False)
+
+
 Mixer = Attention
-FeedForward = Mlp
+FeedForward = Mlp | Experts
 
 
 @dataclass(frozen=True, slots=True)
