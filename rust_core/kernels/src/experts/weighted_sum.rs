@@ -3,7 +3,7 @@
 use crate::simd::{LANES, Lanes, by_level};
 
 /// An output of an expert for a row: its row in the experts' outputs, and its weight.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WeightedRow {
     pub row: u32,
     pub weight: f32,
@@ -16,7 +16,6 @@ unsafe fn add_weighted_sum_body<L: Lanes>(
     outputs: *const f32,
     stride: usize,
     terms: &[WeightedRow],
-    factor: f32,
     to: &mut [f32],
 ) {
     for (at, to) in to.chunks_exact_mut(LANES).enumerate() {
@@ -28,18 +27,18 @@ unsafe fn add_weighted_sum_body<L: Lanes>(
                 sum = L::splat(term.weight).mul_add(L::load(output), sum);
             }
             let to = to.as_mut_ptr();
-            sum.mul_add(L::splat(factor), L::load(to)).store(to);
+            L::load(to).add(sum).store(to);
         }
     }
 }
 
 by_level! {
-    /// Add `factor` times the weighted sum of some rows of `outputs`, which are `stride` floats apart, to `to`, a multiple of 16
-    /// floats. Terms are added in their order.
+    /// Add the weighted sum of some rows of `outputs`, which are `stride` floats apart, to `to`, a multiple of 16 floats. Terms
+    /// are summed in their order.
     ///
     /// # Safety
     /// The machine has the level. `outputs` holds these rows, of at least `to.len()` floats.
-    pub unsafe fn add_weighted_sum(outputs: *const f32, stride: usize, terms: &[WeightedRow], factor: f32, to: &mut [f32]) = add_weighted_sum_body;
+    pub unsafe fn add_weighted_sum(outputs: *const f32, stride: usize, terms: &[WeightedRow], to: &mut [f32]) = add_weighted_sum_body;
 }
 
 #[cfg(test)]
@@ -59,7 +58,7 @@ mod tests {
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             let mut to = residual.clone();
             // SAFETY: the level is available; the rows are in `outputs`.
-            unsafe { add_weighted_sum(level, outputs.as_ptr(), width, &terms, 0.22, &mut to) };
+            unsafe { add_weighted_sum(level, outputs.as_ptr(), width, &terms, &mut to) };
             for (column, sum) in to.iter().enumerate() {
                 let exact: f64 = terms
                     .iter()
@@ -68,7 +67,7 @@ mod tests {
                         f64::from(term.weight) * f64::from(output)
                     })
                     .sum();
-                let exact = f64::from(residual[column]) + f64::from(0.22f32) * exact;
+                let exact = f64::from(residual[column]) + exact;
                 assert!((f64::from(*sum) - exact).abs() < 1e-6, "{level:?}");
             }
         }
