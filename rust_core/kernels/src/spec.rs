@@ -305,6 +305,9 @@ impl LayerSpec {
     pub fn intermediate_size(&self) -> usize {
         match &self.ffn {
             Some(FeedForwardSpec::Mlp(mlp)) => mlp.intermediate_size,
+            Some(FeedForwardSpec::Experts(experts)) => {
+                experts.shared.as_ref().map_or(0, |shared| shared.intermediate_size)
+            }
             None => 0,
         }
     }
@@ -503,7 +506,7 @@ impl TensorRef {
             && self.run <= MAX
             && self.step <= MAX
             && self.parts <= MAX_EXPERTS
-            && (self.parts == 0 || self.name.matches("{}").count() == 1)
+            && (self.parts == 0 || self.start == 0 && self.run == 0 && !self.transposed)
             && (self.run == 0 || self.step >= self.run)
             && self.add.is_finite();
         if sound {
@@ -523,6 +526,15 @@ impl TensorRef {
     /// Whether the weight's rows follow one another in the tensor.
     pub fn is_contiguous(&self) -> bool {
         !self.transposed && (self.run == 0 || self.step == self.run)
+    }
+
+    /// The names of the tensors that are taken together.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let name = |part: usize| match self.parts {
+            0 => self.name.clone(),
+            _ => self.name.replacen("{}", &part.to_string(), 1),
+        };
+        (0..self.parts.max(1)).map(name)
     }
 
     /// The tensor's row that is row `row` of the weight.
@@ -765,8 +777,11 @@ pub(crate) mod tests {
             experts(|v| v["shared"]["intermediate_size"] = 0.into()).contains("intermediate size")
         );
         assert!(
-            rejection(|v| v["layers"][0]["tensors"]["q"]["parts"] = 2.into())
-                .contains("impossible rows")
+            rejection(|v| {
+                let tensor = &mut v["layers"][0]["tensors"]["q"];
+                (tensor["parts"], tensor["start"]) = (2.into(), 1.into());
+            })
+            .contains("impossible rows")
         );
     }
 

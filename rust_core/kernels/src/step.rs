@@ -12,6 +12,7 @@
 mod activations;
 mod branch;
 mod embedding;
+mod experts;
 mod feed_forward;
 mod heads;
 mod per_layer;
@@ -21,6 +22,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::activations::Source;
+use self::experts::Experts;
 use self::rows_view::RowsView;
 use crate::activation::{sigmoid_gate, softcap};
 use crate::attention::{Item, Task, Work, attend, combine};
@@ -35,7 +37,7 @@ use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::{AttentionSpec, FeedForwardSpec, LayerSpec, MixerSpec, ModelSpec};
-use crate::weights::{AttentionWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
+use crate::weights::{AttentionWeights, FeedForwardWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
 use crate::work_share::{Parts, SlicedItems};
 
 /// A loaded model: weights, RoPE tables and KV cache.
@@ -75,6 +77,9 @@ const ADD_FFN: usize = 7;
 const PER_LAYER_GATE: usize = 8;
 const PER_LAYER_OUTPUT: usize = 9;
 const ADD_PER_LAYER: usize = 10;
+const ROUTER: usize = 11;
+const SHARED_ROUTER: usize = 12;
+const CHOOSE: usize = 13;
 const SCALE: usize = 11;
 /// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, and each layer's own embeddings.
 const LM_HEAD: usize = 0;
@@ -132,8 +137,14 @@ impl Step<'_> {
                     break; // the last layer of a step that needs no logits
                 }
             }
-            if let (Some(FeedForwardSpec::Mlp(spec)), Some(mlp)) = (&spec.ffn, &layer.ffn) {
-                self.feed_forward(worker, own, index, layer, (spec, mlp));
+            match (&spec.ffn, &layer.ffn) {
+                (Some(FeedForwardSpec::Mlp(spec)), Some(FeedForwardWeights::Mlp(mlp))) => {
+                    self.feed_forward(worker, own, index, layer, (spec, mlp));
+                }
+                (Some(FeedForwardSpec::Experts(spec)), Some(FeedForwardWeights::Experts(weights))) => {
+                    self.use_experts(worker, own, index, layer, Experts { spec, weights });
+                }
+                _ => {}
             }
             if let Some(per_layer) = &layer.per_layer {
                 self.add_per_layer(worker, own, index, per_layer);

@@ -481,7 +481,7 @@ impl Step<'_> {
                     network.multiply_gate_and_up(&mut gemm, these, (gate, up), following);
                     let (up_out, gate_out) = (up.ptr(0), gate.ptr(0));
                     if fused {
-                        let to = self.group_column(
+                        let to = self.group_of(
                             self.activated_quant(network),
                             panel / each,
                             network.first_tiled_row(),

@@ -3,10 +3,11 @@
 //! The networks of all experts are one matrix per role, with a segment for each expert: expert `e` has panels
 //! `e * segment_panels` and following. Pages of experts that no row uses are never touched after loading.
 
-use super::layer::LayerParts;
-use super::plan::Needed;
-use super::{Linear, missing};
+use super::layer::MlpWeights;
+use super::plan::{Needed, Plan};
+use super::Linear;
 use crate::error::KernelError;
+use crate::pack::PackedMatrix;
 use crate::quantize::Role;
 use crate::spec::{ExpertsSpec, LayerSpec};
 
@@ -59,5 +60,45 @@ pub(super) fn add_needed(
         }
         needed.push(Needed::whole("shared.up", Role::Other, inner, hidden));
         needed.push(Needed::whole("shared.down", Role::Sensitive, hidden, inner));
+    }
+}
+
+impl ExpertWeights {
+    /// The matrices that the rows' inputs are multiplied with; some are named twice.
+    pub fn users(&self) -> [&Linear; 6] {
+        let shared = self.shared.as_ref().unwrap_or(&self.experts);
+        [
+            &self.router,
+            self.shared_router.as_ref().unwrap_or(&self.router),
+            self.experts.gate.as_ref().unwrap_or(&self.experts.up),
+            &self.experts.up,
+            shared.gate.as_ref().unwrap_or(&shared.up),
+            &shared.up,
+        ]
+    }
+}
+
+impl Plan<'_> {
+    /// Assemble a layer's experts.
+    pub(super) fn experts(
+        &mut self,
+        layer: &LayerSpec,
+        index: usize,
+        experts: &ExpertsSpec,
+        matrices: &[PackedMatrix],
+    ) -> Result<ExpertWeights, KernelError> {
+        let of_experts = ["experts.gate", "experts.up", "experts.down"];
+        let of_shared = ["shared.gate", "shared.up", "shared.down"];
+        Ok(ExpertWeights {
+            router: self.needed_linear(layer, index, "router", matrices)?,
+            shared_router: self.layer_linear(layer, index, "shared_router", matrices)?,
+            correction: self.vector(&layer.tensors, "router_correction", experts.count)?,
+            expert_scale: self.vector(&layer.tensors, "router_scale", experts.count)?,
+            experts: self.mlp(layer, index, of_experts, matrices)?,
+            shared: match experts.shared {
+                Some(_) => Some(self.mlp(layer, index, of_shared, matrices)?),
+                None => None,
+            },
+        })
     }
 }
