@@ -34,7 +34,7 @@ use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
-use crate::spec::{AttentionSpec, FeedForwardSpec, LayerSpec, MixerSpec, ModelSpec};
+use crate::spec::{AttentionSpec, FeedForwardSpec, MixerSpec, ModelSpec};
 use crate::weights::{AttentionWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
 use crate::work_share::{Parts, SlicedItems};
 
@@ -171,8 +171,8 @@ impl Step<'_> {
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
-        layer: &LayerWeights,
-        (spec, weights): (&AttentionSpec, &AttentionWeights),
+        layer: &'w LayerWeights,
+        (spec, weights): (&'w AttentionSpec, &'w AttentionWeights),
     ) {
         self.project_qkv(worker, own, index, layer, (spec, weights));
         barrier_wait(worker, own, Phase::Qkv);
@@ -379,7 +379,7 @@ impl Step<'_> {
             attend(level, &task, Some((index, part)), ahead, scratch);
             let arrived = work.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
             if arrived.is_multiple_of(split.count) {
-                combine(level, &task, head_dim, first, split_stride, scratch);
+                combine(level, &task, first, split_stride, scratch);
                 if of.1.gate.is_some() {
                     self.gate_outputs(&task, head_dim);
                 }

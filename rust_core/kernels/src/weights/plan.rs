@@ -92,8 +92,8 @@ impl<'a> Plan<'a> {
         }
         if embedded > 0 {
             before.push(vocabulary("per_layer_embedding", embedded));
-            let needed = Needed::whole("per_layer_projection", Role::Other, embedded, hidden);
-            before.push(needed);
+            let role = "per_layer_model_projection";
+            before.push(Needed::whole(role, Role::Other, embedded, hidden));
         }
         plan.part(tensors, &before)?;
         for layer in &spec.layers {
