@@ -254,7 +254,11 @@ impl ExpertsSpec {
             self.used,
             self.count.min(MAX_USED_EXPERTS),
         )?;
-        bounded("experts' intermediate size", self.intermediate_size, MAX_WIDTH)?;
+        bounded(
+            "experts' intermediate size",
+            self.intermediate_size,
+            MAX_WIDTH,
+        )?;
         if let Some(shared) = &self.shared {
             shared.validate()?;
         }
@@ -268,7 +272,11 @@ impl ExpertsSpec {
         positive("scale of experts' weights", f64::from(scale))?;
         positive("scale of experts' logits", f64::from(logit_scale))?;
         bounded("number of expert groups", groups, self.count)?;
-        bounded("number of expert groups that a token uses", used_groups, groups)?;
+        bounded(
+            "number of expert groups that a token uses",
+            used_groups,
+            groups,
+        )?;
         let each = self.count / groups;
         let sound = self.count.is_multiple_of(groups)
             && (groups == 1 || each >= 2)
@@ -305,9 +313,10 @@ impl LayerSpec {
     pub fn intermediate_size(&self) -> usize {
         match &self.ffn {
             Some(FeedForwardSpec::Mlp(mlp)) => mlp.intermediate_size,
-            Some(FeedForwardSpec::Experts(experts)) => {
-                experts.shared.as_ref().map_or(0, |shared| shared.intermediate_size)
-            }
+            Some(FeedForwardSpec::Experts(experts)) => experts
+                .shared
+                .as_ref()
+                .map_or(0, |shared| shared.intermediate_size),
             None => 0,
         }
     }

@@ -36,8 +36,10 @@ use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
-use crate::spec::{AttentionSpec, FeedForwardSpec, LayerSpec, MixerSpec, ModelSpec};
-use crate::weights::{AttentionWeights, FeedForwardWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
+use crate::spec::{AttentionSpec, FeedForwardSpec, MixerSpec, ModelSpec};
+use crate::weights::{
+    AttentionWeights, FeedForwardWeights, LayerWeights, Linear, MixerWeights, Norm, Weights,
+};
 use crate::work_share::{Parts, SlicedItems};
 
 /// A loaded model: weights, RoPE tables and KV cache.
@@ -141,7 +143,10 @@ impl Step<'_> {
                 (Some(FeedForwardSpec::Mlp(spec)), Some(FeedForwardWeights::Mlp(mlp))) => {
                     self.feed_forward(worker, own, index, layer, (spec, mlp));
                 }
-                (Some(FeedForwardSpec::Experts(spec)), Some(FeedForwardWeights::Experts(weights))) => {
+                (
+                    Some(FeedForwardSpec::Experts(spec)),
+                    Some(FeedForwardWeights::Experts(weights)),
+                ) => {
                     self.use_experts(worker, own, index, layer, Experts { spec, weights });
                 }
                 _ => {}
@@ -182,8 +187,8 @@ impl Step<'_> {
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
-        layer: &LayerWeights,
-        (spec, weights): (&AttentionSpec, &AttentionWeights),
+        layer: &'w LayerWeights,
+        (spec, weights): (&'w AttentionSpec, &'w AttentionWeights),
     ) {
         self.project_qkv(worker, own, index, layer, (spec, weights));
         barrier_wait(worker, own, Phase::Qkv);
@@ -390,7 +395,7 @@ impl Step<'_> {
             attend(level, &task, Some((index, part)), ahead, scratch);
             let arrived = work.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
             if arrived.is_multiple_of(split.count) {
-                combine(level, &task, head_dim, first, split_stride, scratch);
+                combine(level, &task, first, split_stride, scratch);
                 if of.1.gate.is_some() {
                     self.gate_outputs(&task, head_dim);
                 }

@@ -90,7 +90,9 @@ impl WorkerExperts {
             gathered: ActivationBuffers::new(if_any(tokens), sizes.hidden)?,
             activated: Buffer::new(if_any(ACTIVATED_FLOATS.max(tokens * GROUP)))?,
             outputs: Buffer::new(if_any(OUTPUT_FLOATS.max(outputs)))?,
-            costs: Vec::with_capacity(if_any((sizes.count * sizes.intermediate + widest) / PANEL_COLUMNS)),
+            costs: Vec::with_capacity(if_any(
+                (sizes.count * sizes.intermediate + widest) / PANEL_COLUMNS,
+            )),
         })
     }
 }

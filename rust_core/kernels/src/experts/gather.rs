@@ -13,7 +13,12 @@ use crate::scratch::ActivationBuffers;
 ///
 /// # Safety
 /// `x` holds these rows. `to` has room for as many rows of as many inputs, and no other thread accesses it.
-pub unsafe fn gather(x: &Activations, rows: &[u32], inputs: usize, to: &ActivationBuffers) -> Activations {
+pub unsafe fn gather(
+    x: &Activations,
+    rows: &[u32],
+    inputs: usize,
+    to: &ActivationBuffers,
+) -> Activations {
     let mut gathered = *x;
     // SAFETY: the caller's promise.
     unsafe {
@@ -97,7 +102,15 @@ mod tests {
                     let tile = to.quant.tiles.slice_mut(first, groups);
                     let positions = to.quant.outlier_positions.slice_mut(first, groups);
                     let (mode, lane) = (ScaleMode::MaxAbs, at % TILE_ROWS);
-                    quantize_row(Level::Portable, row, None, mode, lane, tile, Some(positions));
+                    quantize_row(
+                        Level::Portable,
+                        row,
+                        None,
+                        mode,
+                        lane,
+                        tile,
+                        Some(positions),
+                    );
                     copy_row(at, tile, to.quant.row_tiles.ptr(), groups);
                 }
             }
@@ -122,18 +135,27 @@ mod tests {
         unsafe {
             let result = gather(&x, &rows, inputs, &gathered);
             let tiles = rows.len().div_ceil(TILE_ROWS) * groups;
-            let equal: (&[TileGroup], &[TileGroup]) =
-                (gathered.quant.tiles.slice(0, tiles), wanted.quant.tiles.slice(0, tiles));
+            let equal: (&[TileGroup], &[TileGroup]) = (
+                gathered.quant.tiles.slice(0, tiles),
+                wanted.quant.tiles.slice(0, tiles),
+            );
             assert_eq!(equal.0, equal.1);
             assert_eq!(
                 gathered.quant.outlier_positions.slice(0, tiles),
                 wanted.quant.outlier_positions.slice(0, tiles)
             );
-            for (one, other) in gathered.quant.row_tiles.slice(0, groups).iter().zip(wanted.quant.row_tiles.slice(0, groups)) {
+            for (one, other) in gathered
+                .quant
+                .row_tiles
+                .slice(0, groups)
+                .iter()
+                .zip(wanted.quant.row_tiles.slice(0, groups))
+            {
                 assert_eq!(one.codes[..rows.len()], other.codes[..rows.len()]);
             }
             for (at, &row) in rows.iter().enumerate() {
-                let float = std::slice::from_raw_parts(result.float.add(at * result.float_stride), inputs);
+                let float =
+                    std::slice::from_raw_parts(result.float.add(at * result.float_stride), inputs);
                 assert_eq!(float, &values[row as usize * inputs..][..inputs]);
             }
         }

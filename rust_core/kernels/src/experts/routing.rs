@@ -35,7 +35,9 @@ impl Router<'_> {
         match routing.scores {
             RoutingScores::Softmax => softmax(scores),
             RoutingScores::SoftmaxOfUsed => {}
-            RoutingScores::Sigmoid => scores.iter_mut().for_each(|x| *x = 1.0 / (1.0 + (-*x).exp())),
+            RoutingScores::Sigmoid => scores
+                .iter_mut()
+                .for_each(|x| *x = 1.0 / (1.0 + (-*x).exp())),
         }
         self.choose_best(scores, chosen);
         for (weight, &expert) in weights.iter_mut().zip(&*chosen) {
@@ -52,7 +54,9 @@ impl Router<'_> {
             weights.fill(f32::NAN);
         }
         for (weight, &expert) in weights.iter_mut().zip(&*chosen) {
-            let scale = self.expert_scale.map_or(1.0, |scale| scale[expert as usize]);
+            let scale = self
+                .expert_scale
+                .map_or(1.0, |scale| scale[expert as usize]);
             *weight *= routing.scale * scale;
         }
     }
@@ -208,7 +212,10 @@ mod tests {
         let best_first = |indices: Vec<usize>, score: &dyn Fn(usize) -> f64| {
             let mut indices = indices;
             indices.sort_by(|&one, &other| {
-                score(other).partial_cmp(&score(one)).unwrap().then(one.cmp(&other))
+                score(other)
+                    .partial_cmp(&score(one))
+                    .unwrap()
+                    .then(one.cmp(&other))
             });
             indices
         };

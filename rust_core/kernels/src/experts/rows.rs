@@ -157,11 +157,19 @@ mod tests {
     #[test]
     fn nothing_is_allocated_after_the_beginning() {
         let mut grouped = ExpertRows::with_capacity(8, 4);
-        let before = (grouped.used.as_ptr(), grouped.row_of.as_ptr(), grouped.next.as_ptr());
+        let before = (
+            grouped.used.as_ptr(),
+            grouped.row_of.as_ptr(),
+            grouped.next.as_ptr(),
+        );
         for last in [3, 0] {
             grouped.group(&[0, 1, 2, last, 0, 1, 2, last], 4, 4);
         }
-        let after = (grouped.used.as_ptr(), grouped.row_of.as_ptr(), grouped.next.as_ptr());
+        let after = (
+            grouped.used.as_ptr(),
+            grouped.row_of.as_ptr(),
+            grouped.next.as_ptr(),
+        );
         assert_eq!(before, after);
     }
 }

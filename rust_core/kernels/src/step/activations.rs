@@ -159,7 +159,12 @@ impl Step<'_> {
     }
 
     /// The quantized rows of `inputs` inputs in `buffers`.
-    pub(super) fn quant_rows(&self, buffers: &QuantBuffers, inputs: usize, normalized: bool) -> QuantRows {
+    pub(super) fn quant_rows(
+        &self,
+        buffers: &QuantBuffers,
+        inputs: usize,
+        normalized: bool,
+    ) -> QuantRows {
         QuantRows {
             tiles: buffers.tiles.ptr(),
             outlier_positions: if normalized {

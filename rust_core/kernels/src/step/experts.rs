@@ -119,7 +119,13 @@ impl Network<'_> {
         unsafe {
             if let Some(gate) = &self.mlp.gate {
                 let first = self.first_panel(up) + panels.start;
-                self.multiply(gemm, gate, panels.clone(), gate_out, Some(up.matrix.panel(first)));
+                self.multiply(
+                    gemm,
+                    gate,
+                    panels.clone(),
+                    gate_out,
+                    Some(up.matrix.panel(first)),
+                );
             }
             self.multiply(gemm, up, panels, up_out, next);
         }
@@ -204,7 +210,10 @@ impl<'a> Networks<'a> {
     /// The network of an item, and the items of that network.
     fn of_item(&self, item: usize) -> (Network<'a>, Range<usize>) {
         // Experts have equally many items.
-        let each = self.used.first().map_or(0, |&used| self.expert(used).items());
+        let each = self
+            .used
+            .first()
+            .map_or(0, |&used| self.expert(used).items());
         if let Some(&used) = item.checked_div(each).and_then(|at| self.used.get(at)) {
             let first = item - item % each;
             return (self.expert(used), first..first + each);
@@ -282,7 +291,15 @@ impl Step<'_> {
             accumulate: false,
         };
         let counter = self.counter(index, ROUTER);
-        self.multiply_into(worker, own, rows, activations, &weights.router, target, counter);
+        self.multiply_into(
+            worker,
+            own,
+            rows,
+            activations,
+            &weights.router,
+            target,
+            counter,
+        );
         if let Some(router) = &weights.shared_router {
             let target = Target {
                 rows: target.rows.columns(self.shared_logit(), PANEL_COLUMNS),
@@ -627,7 +644,9 @@ impl Step<'_> {
                     let mut terms = [WeightedRow::default(); MAX_USED_EXPERTS + 1];
                     let mut count = 0;
                     let uses = row * used..(row + 1) * used;
-                    for (&place, &weight) in own.rows.places_of_row(row, used).iter().zip(&weights[uses]) {
+                    for (&place, &weight) in
+                        own.rows.places_of_row(row, used).iter().zip(&weights[uses])
+                    {
                         terms[count] = WeightedRow { row: place, weight };
                         count += 1;
                     }
@@ -654,7 +673,11 @@ impl Step<'_> {
             return 1.0;
         }
         // SAFETY: written before an earlier barrier.
-        let logit = unsafe { self.router_logits().columns(self.shared_logit(), 1).row(row)[0] };
+        let logit = unsafe {
+            self.router_logits()
+                .columns(self.shared_logit(), 1)
+                .row(row)[0]
+        };
         1.0 / (1.0 + (-logit).exp())
     }
 }

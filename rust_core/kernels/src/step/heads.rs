@@ -58,7 +58,7 @@ impl Step<'_> {
         own: &mut WorkerScratch,
         index: usize,
         layer: &LayerWeights,
-        (spec, weights): (&AttentionSpec, &AttentionWeights),
+        (spec, weights): (&AttentionSpec, &'w AttentionWeights),
     ) {
         let rows = self.tokens();
         let (q, k) = (&weights.q, weights.k.as_ref());

@@ -3,9 +3,9 @@
 //! The networks of all experts are one matrix per role, with a segment for each expert: expert `e` has panels
 //! `e * segment_panels` and following. Pages of experts that no row uses are never touched after loading.
 
+use super::Linear;
 use super::layer::MlpWeights;
 use super::plan::{Needed, Plan};
-use super::Linear;
 use crate::error::KernelError;
 use crate::pack::PackedMatrix;
 use crate::quantize::Role;

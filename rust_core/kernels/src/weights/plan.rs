@@ -8,9 +8,7 @@ use crate::arena::{Arena, align_up};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
-use crate::pack::{
-    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
-};
+use crate::pack::{PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, pack_panel, panels_of};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::quantize::{Quantizer, Role, WeightMode};
@@ -92,8 +90,8 @@ impl<'a> Plan<'a> {
         }
         if embedded > 0 {
             before.push(vocabulary("per_layer_embedding", embedded));
-            let needed = Needed::whole("per_layer_projection", Role::Other, embedded, hidden);
-            before.push(needed);
+            let role = "per_layer_model_projection";
+            before.push(Needed::whole(role, Role::Other, embedded, hidden));
         }
         plan.part(tensors, &before)?;
         for layer in &spec.layers {
