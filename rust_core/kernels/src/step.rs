@@ -65,7 +65,7 @@ struct Target {
 }
 
 /// Phases of a layer that have work to share.
-const PHASES: usize = 12;
+const PHASES: usize = 15;
 /// Counters of a layer: for each phase, one for its work and one for preparing its activations.
 pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
@@ -79,10 +79,10 @@ const ADD_FFN: usize = 7;
 const PER_LAYER_GATE: usize = 8;
 const PER_LAYER_OUTPUT: usize = 9;
 const ADD_PER_LAYER: usize = 10;
-const ROUTER: usize = 11;
-const SHARED_ROUTER: usize = 12;
-const CHOOSE: usize = 13;
 const SCALE: usize = 11;
+const ROUTER: usize = 12;
+const SHARED_ROUTER: usize = 13;
+const CHOOSE: usize = 14;
 /// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, and each layer's own embeddings.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
