@@ -72,8 +72,9 @@ class Rope:
 class TensorRef:
     """Where a weight is stored: a tensor, or some of its rows.
 
-    Row j of the weight is row `start + j // run * step + j % run` of the tensor; `run` 0 means consecutive rows.
-    A vector's elements are its rows.
+    Row j of the weight is row `start + j // run * step + j % run` of the tensor. `start` 0 and `run` 0 is all of the
+    tensor, whose shape must be the weight's; n consecutive rows have `run` and `step` n. A vector's elements are
+    its rows, and a tensor of three dimensions has those of its matrices one after the other.
 
     Attributes:
         name: the tensor's name in the file.
@@ -120,7 +121,9 @@ bias, one without `q_norm` no such norm. The roles of a layer:
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
 and of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
-`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`.
+`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`; with a
+`per_layer_width` also `per_layer_embedding` [vocab, layers * width], `per_layer_projection` [layers * width,
+hidden] and `per_layer_norm` [width].
 """
 
 

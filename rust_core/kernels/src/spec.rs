@@ -488,6 +488,22 @@ impl ModelSpec {
         layers.filter_map(|(index, layer)| Some((index, layer.attention()?)))
     }
 
+    /// The attention layers that compute keys and values of their own, in order: the layers of the KV cache.
+    pub fn cached_attentions(&self) -> impl Iterator<Item = (usize, &AttentionSpec)> {
+        let own = |(_, attention): &(usize, &AttentionSpec)| attention.kv_layer.is_none();
+        self.attentions().filter(own)
+    }
+
+    /// Where in the KV cache the keys and values are that layer `layer` reads.
+    pub fn cache_layer(&self, layer: usize) -> usize {
+        let attention = self.layers[layer].attention();
+        let source = attention.and_then(|attention| attention.kv_layer);
+        let owner = source.unwrap_or(layer);
+        self.cached_attentions()
+            .take_while(|(index, _)| *index < owner)
+            .count()
+    }
+
     /// The LM head is the embedding matrix.
     pub fn tied_embeddings(&self) -> bool {
         !self.tensors.contains_key("lm_head")
@@ -509,6 +525,16 @@ impl TensorRef {
             "The model takes impossible rows of tensor {}.",
             self.name
         )))
+    }
+
+    /// Whether the weight is all of the tensor.
+    pub fn is_whole(&self) -> bool {
+        self.start == 0 && self.run == 0
+    }
+
+    /// Whether the weight's rows follow one another in the tensor.
+    pub fn is_contiguous(&self) -> bool {
+        !self.transposed && (self.run == 0 || self.step == self.run)
     }
 
     /// The tensor's row that is row `row` of the weight.

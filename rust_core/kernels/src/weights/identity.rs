@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Entry, Plan};
+use super::plan::{Entry, Plan};
 use crate::arena::Arena;
 use crate::dispatch::Level;
 use crate::format::TensorView;
@@ -24,11 +24,12 @@ impl Plan<'_> {
     /// quantises differently does not use the files of another one.
     pub(super) fn identity(&self) -> [u8; 16] {
         let mut hash = Xxh3::new();
-        hash.update(format!("{LAYOUT} {}", self.bytes).as_bytes());
+        hash.update(format!("{LAYOUT} {}", self.bytes()).as_bytes());
         let mut sampled: Vec<(DType, DType, PanelKind)> = Vec::new();
         for entry in &self.entries {
             let Entry {
-                name,
+                role: _,
+                place,
                 kind,
                 dtype,
                 outputs,
@@ -36,9 +37,12 @@ impl Plan<'_> {
                 inputs,
                 offset,
             } = entry;
-            let line = format!("\n{name} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
+            let line =
+                format!("\n{place:?} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
             hash.update(line.as_bytes());
-            let stored = self.tensor(name).map_or(*dtype, |tensor| tensor.dtype);
+            let stored = self
+                .tensor(&place.name)
+                .map_or(*dtype, |tensor| tensor.dtype);
             if !sampled.contains(&(stored, *dtype, *kind)) {
                 sampled.push((stored, *dtype, *kind));
                 hash.update(&sample_panel(stored, *dtype, *kind));
@@ -56,7 +60,7 @@ impl Plan<'_> {
             return (None, PackedState::Off, None);
         };
         let header = Header {
-            bytes: self.bytes,
+            bytes: self.bytes(),
             source_id: location.source_id,
             plan: self.identity(),
             digest: [0; 16],

@@ -1,0 +1,127 @@
+//! Rows of a weight as they are stored: a whole tensor, some of its rows, or columns of a transposed one.
+
+use std::ops::Range;
+
+use crate::format::TensorView;
+use crate::pack::PANEL_COLUMNS;
+use crate::spec::TensorRef;
+
+/// Up to 16 rows of a weight, copied together if they do not follow one another in the tensor. Reuses its memory.
+#[derive(Debug, Default)]
+pub struct StoredRows {
+    bytes: Vec<u8>,
+    shape: [usize; 2],
+}
+
+impl StoredRows {
+    /// Rows `rows` (at most 16) of the weight at `place` in `tensor`: a matrix, and which of its rows they are.
+    ///
+    /// # Panics
+    /// If the rows are not in the tensor.
+    pub fn of<'a>(
+        &'a mut self,
+        tensor: &TensorView<'a>,
+        place: &TensorRef,
+        rows: Range<usize>,
+    ) -> (TensorView<'a>, Range<usize>) {
+        assert!(rows.len() <= PANEL_COLUMNS);
+        if place.transposed {
+            return (self.columns(tensor, rows.clone()), 0..rows.len());
+        }
+        let (first, last) = (place.row(rows.start), place.row(rows.end.max(1) - 1));
+        if rows.is_empty() || last + 1 - first == rows.len() {
+            return (*tensor, first..first + rows.len());
+        }
+        self.bytes.clear();
+        for row in rows.clone() {
+            self.bytes.extend_from_slice(tensor.row(place.row(row)));
+        }
+        self.shape = [rows.len(), tensor.cols()];
+        (self.view(tensor), 0..rows.len())
+    }
+
+    /// Columns of a matrix of floats, as rows.
+    fn columns<'a>(&'a mut self, tensor: &TensorView<'a>, columns: Range<usize>) -> TensorView<'a> {
+        let size = tensor.dtype.block_bytes();
+        self.bytes.clear();
+        for column in columns.clone() {
+            for row in 0..tensor.rows() {
+                self.bytes
+                    .extend_from_slice(&tensor.row(row)[column * size..][..size]);
+            }
+        }
+        self.shape = [columns.len(), tensor.rows()];
+        self.view(tensor)
+    }
+
+    fn view<'a>(&'a self, tensor: &TensorView<'a>) -> TensorView<'a> {
+        TensorView {
+            name: tensor.name,
+            shape: &self.shape,
+            dtype: tensor.dtype,
+            bytes: &self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::tests::TestTensor;
+    use crate::quant::{DType, dequantize_row};
+    use crate::spec::tests::whole;
+
+    fn place(start: usize, run: usize, step: usize, transposed: bool) -> TensorRef {
+        let mut value = whole("test");
+        value["start"] = start.into();
+        value["run"] = run.into();
+        value["step"] = step.into();
+        value["transposed"] = transposed.into();
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// The values of `rows` of the weight at `place`.
+    fn values(tensor: &TestTensor, place: &TensorRef, rows: Range<usize>) -> Vec<Vec<f32>> {
+        let mut stored = StoredRows::default();
+        let view = tensor.view();
+        let (matrix, rows) = stored.of(&view, place, rows);
+        let row = |row| {
+            let mut values = vec![0.0; matrix.cols()];
+            dequantize_row(matrix.dtype, matrix.row(row), &mut values);
+            values
+        };
+        rows.map(row).collect()
+    }
+
+    #[test]
+    fn rows_are_those_of_the_tensor_wherever_they_are() {
+        let inputs = 64;
+        for dtype in [DType::F32, DType::BF16, DType::Q4_0] {
+            let tensor = TestTensor::random(dtype, 24, inputs, 5);
+            for place in [
+                place(0, 0, 0, false),
+                place(5, 0, 0, false),
+                place(1, 1, 2, false),
+            ] {
+                for (at, row) in values(&tensor, &place, 2..10).into_iter().enumerate() {
+                    let stored = place.row(2 + at);
+                    assert_eq!(row, tensor.values[stored * inputs..][..inputs]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_a_transposed_tensor_are_rows() {
+        for dtype in [DType::F32, DType::F16] {
+            let tensor = TestTensor::random(dtype, 7, 24, 6);
+            for (at, row) in values(&tensor, &place(0, 0, 0, true), 3..9)
+                .into_iter()
+                .enumerate()
+            {
+                let column: Vec<f32> = (0..7).map(|r| tensor.values[r * 24 + 3 + at]).collect();
+                assert_eq!(row, column);
+            }
+        }
+    }
+}
