@@ -11,6 +11,7 @@ from engine.executors.base import (
     NO_BREAKER_TAILS,
     SAMPLING_DTYPE,
     Executor,
+    StateKeeper,
     StepPlan,
     StepResult,
 )
@@ -85,6 +86,11 @@ class Run:
         return [*self.bias, *force]
 
 
+def has_states(executor: Executor) -> bool:
+    """Whether the executor's model has recurrent layers."""
+    return isinstance(executor, StateKeeper) and executor.state_bytes > 0
+
+
 class Stepper:
     """Runs sequences on one executor; every run has its own row and blocks."""
 
@@ -100,6 +106,9 @@ class Stepper:
         self._num_tokens = np.zeros(rows, np.int32)
         self._penalty_start = np.zeros(rows, np.int32)
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
+        # Of each row, so that slots are not in the order of the rows; empty for a model without states.
+        slots = np.arange(rows, dtype=np.int32)[::-1]
+        self._state_slots = np.ascontiguousarray(slots if has_states(executor) else slots[:0])
         self.breaker_heads, self.breaker_tails = NO_BREAKER_HEADS, NO_BREAKER_TAILS
 
     def run(self, runs: Sequence[Run]) -> None:
@@ -177,6 +186,7 @@ class Stepper:
                 score_tokens=np.array([flat for _, flat, _, _ in scores], np.int32),
                 score_targets=np.array([target for _, _, target, _ in scores], np.int32),
                 score_tops=np.array([tops for _, _, _, tops in scores], np.int32),
+                state_slots=self._state_slots,
             )
         )
         for at, (row, _, _, tops) in enumerate(scores):

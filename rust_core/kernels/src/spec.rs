@@ -239,6 +239,14 @@ impl MixerSpec {
         }
     }
 
+    /// Width of the outputs of a recurrent mixer; 0 for attention.
+    pub fn recurrent_outputs(&self, hidden: usize) -> usize {
+        match self {
+            Self::Attention(_) => 0,
+            _ => self.heads().map_or(hidden, |heads| heads.outputs()),
+        }
+    }
+
     /// What a sequence leaves behind in a layer of `hidden` channels besides keys and values.
     pub fn state(&self, hidden: usize) -> LayerState {
         let (heads, kernel) = (self.heads(), self.kernel());
@@ -502,6 +510,18 @@ impl ModelSpec {
         self.cached_attentions()
             .take_while(|(index, _)| *index < owner)
             .count()
+    }
+
+    /// What a sequence leaves behind in each layer besides keys and values.
+    pub fn states(&self) -> Vec<LayerState> {
+        let layers = self.layers.iter();
+        layers.map(|layer| layer.state(self.hidden_size)).collect()
+    }
+
+    /// Whether a mixer is recurrent, so that a sequence has a state.
+    pub fn has_states(&self) -> bool {
+        let mut mixers = self.layers.iter().filter_map(|layer| layer.mixer.as_ref());
+        mixers.any(|mixer| !matches!(mixer, MixerSpec::Attention(_)))
     }
 
     /// The LM head is the embedding matrix.

@@ -21,10 +21,12 @@ use crate::spec::ModelSpec;
 mod identity;
 mod layer;
 mod plan;
+mod recurrent;
 mod stored;
 
 pub use self::layer::{AttentionWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights};
 use self::plan::Plan;
+pub use self::recurrent::{ShortConvWeights, StateHeadsWeights};
 
 /// A matrix and its bias.
 #[derive(Debug)]

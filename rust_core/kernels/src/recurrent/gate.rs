@@ -1,7 +1,6 @@
 //! Gates of the recurrent mixers: decays, strengths and gated outputs of heads.
 
-use crate::dispatch::Level;
-use crate::norm::{rms_scale, silu_gate};
+use crate::norm::silu_gate;
 use crate::simd::{LANES, Lanes, by_level};
 
 /// `ln(1 + e^x)`; `x` itself where they are equal in f32.
@@ -39,16 +38,4 @@ by_level! {
     /// # Safety
     /// The machine has the level.
     pub unsafe fn gate_with_silu(x: &mut [f32], z: &[f32]) = gate_with_silu_body;
-}
-
-/// `x = x / sqrt(mean(x²) + eps) * weight`, in place.
-///
-/// # Safety
-/// The machine has the level.
-pub unsafe fn rms_norm_in_place(level: Level, x: &mut [f32], weight: &[f32], eps: f32) {
-    // SAFETY: the caller's promise.
-    let scale = unsafe { rms_scale(level, x, eps) };
-    for (x, weight) in x.iter_mut().zip(weight) {
-        *x *= scale * weight;
-    }
 }

@@ -1,8 +1,9 @@
 //! One head of gated DeltaNet or Mamba2 over the tokens of a run: from projected rows to gated outputs.
 
-use super::gate::{gate_with_silu, rms_norm_in_place, sigmoid, softplus};
+use super::gate::{gate_with_silu, sigmoid, softplus};
 use super::scan::{HeadShape, MAX_TOKENS, ScanScratch, normalize_length, scan};
 use crate::dispatch::Level;
+use crate::norm::rms_norm_in_place;
 use crate::pack::PANEL_COLUMNS;
 
 /// The heads of a layer, and where their inputs are in its projected rows.

@@ -98,70 +98,33 @@ impl StateCache {
             .wrapping_add(slot * self.slot_len + offset)
     }
 
-    fn check(&self, slot: usize) -> Result<(), KernelError> {
-        if slot < self.slots {
-            return Ok(());
-        }
-        Err(KernelError::step(format!(
-            "There is no state slot {slot}: this model has {}.",
-            self.slots
-        )))
-    }
-
-    /// Copy slots, in order: each of `pairs` is a source and a target.
+    /// Whether all slots exist.
     ///
     /// # Errors
-    /// A slot does not exist; nothing was copied.
-    pub fn copy(&mut self, pairs: &[(usize, usize)]) -> Result<(), KernelError> {
-        for &(from, to) in pairs {
-            self.check(from)?;
-            self.check(to)?;
+    /// One does not.
+    pub fn check_slots(&self, slots: &[i32]) -> Result<(), KernelError> {
+        let known = |&slot: &i32| usize::try_from(slot).is_ok_and(|slot| slot < self.slots);
+        match slots.iter().find(|slot| !known(slot)) {
+            Some(slot) => Err(KernelError::step(format!(
+                "There is no state slot {slot}: the pool has {}.",
+                self.slots
+            ))),
+            None => Ok(()),
         }
+    }
+
+    /// Copy a slot to another.
+    pub fn copy(&mut self, source: usize, target: usize) {
         let len = self.slot_len;
-        let states = self.states.as_mut_slice();
-        for &(from, to) in pairs {
-            states.copy_within(from * len..(from + 1) * len, to * len);
-        }
-        Ok(())
+        let from = source * len..(source + 1) * len;
+        self.states.as_mut_slice().copy_within(from, target * len);
     }
 
     /// The bytes of a slot.
-    ///
-    /// # Errors
-    /// It does not exist, or `bytes` has another length.
-    pub fn read(&self, slot: usize, bytes: &mut [u8]) -> Result<(), KernelError> {
-        self.check_bytes(slot, bytes.len())?;
-        // SAFETY: inside the buffer (checked); floats are plain bytes; no step runs, as it takes `&mut` of the owner.
-        let state = unsafe {
-            std::slice::from_raw_parts(self.at(slot, 0).cast::<u8>(), self.slot_bytes())
-        };
-        bytes.copy_from_slice(state);
-        Ok(())
-    }
-
-    /// Replace a slot by bytes that [`StateCache::read`] returned.
-    ///
-    /// # Errors
-    /// It does not exist, or `bytes` has another length.
-    pub fn write(&mut self, slot: usize, bytes: &[u8]) -> Result<(), KernelError> {
-        self.check_bytes(slot, bytes.len())?;
+    pub fn bytes_of(&mut self, slot: usize) -> &mut [u8] {
+        let (start, len) = (self.at(slot, 0).cast::<u8>(), self.slot_bytes());
         // SAFETY: inside the buffer (checked), which is borrowed exclusively; any bytes are floats.
-        let state = unsafe {
-            std::slice::from_raw_parts_mut(self.at(slot, 0).cast::<u8>(), self.slot_bytes())
-        };
-        state.copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn check_bytes(&self, slot: usize, len: usize) -> Result<(), KernelError> {
-        self.check(slot)?;
-        if len == self.slot_bytes() {
-            return Ok(());
-        }
-        Err(KernelError::step(format!(
-            "A state of this model has {} bytes, not {len}.",
-            self.slot_bytes()
-        )))
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 }
 
@@ -189,22 +152,21 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_copied_read_and_written_whole() {
+    fn slots_are_copied_whole() {
         let mut cache = cache();
         let bytes: Vec<u8> = (0..cache.slot_bytes()).map(|at| at as u8).collect();
-        cache.write(0, &bytes).unwrap();
-        cache.copy(&[(0, 2), (2, 1)]).unwrap();
-        let mut read = vec![0; bytes.len()];
-        cache.read(1, &mut read).unwrap();
-        assert_eq!(read, bytes);
+        cache.bytes_of(0).copy_from_slice(&bytes);
+        cache.copy(0, 2);
+        assert_eq!(*cache.bytes_of(2), bytes);
+        assert!(cache.bytes_of(1).iter().all(|&byte| byte == 0));
     }
 
     #[test]
-    fn wrong_slots_and_lengths_are_refused() {
-        let mut cache = cache();
-        assert!(cache.copy(&[(0, 3)]).unwrap_err().to_string().contains("slot 3"));
-        let short = cache.read(0, &mut [0; 3]).unwrap_err().to_string();
-        assert!(short.contains("512 bytes, not 3"), "{short}");
-        assert!(cache.write(9, &[]).is_err());
+    fn unknown_slots_are_refused() {
+        let cache = cache();
+        cache.check_slots(&[0, 2]).unwrap();
+        let refused = |slot| cache.check_slots(&[0, slot]).unwrap_err().to_string();
+        assert!(refused(3).contains("slot 3: the pool has 3"));
+        assert!(refused(-1).contains("slot -1"));
     }
 }

@@ -7,14 +7,15 @@
 use std::ops::Range;
 
 use super::rows_view::RowsView;
-use super::{ATTENTION, QKV, Step, Target};
+use super::{ATTENTION, QKV, Step, Target, barrier_wait};
 use crate::gemm::Gemm;
+use crate::norm::rms_norm_in_place;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
+use crate::phase_clock::Phase;
 use crate::plan::Run;
 use crate::pool::Worker;
 use crate::recurrent::conv::{Columns, ConvRun, ConvWeights, convolve_gated, convolve_silu};
-use crate::recurrent::gate::rms_norm_in_place;
 use crate::recurrent::head::{HeadRun, TokenRows};
 use crate::scratch::WorkerScratch;
 use crate::weights::{LayerWeights, Linear, ShortConvWeights, StateHeadsWeights};
@@ -24,8 +25,38 @@ use crate::work_share::Parts;
 const PANELS: usize = GROUP / PANEL_COLUMNS;
 
 impl Step<'_> {
+    /// The short convolution of layer `index`, added to the residual stream.
+    pub(super) fn mix_by_short_conv<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
+        own: &mut WorkerScratch,
+        index: usize,
+        layer: &'w LayerWeights,
+        mixer: &'w ShortConvWeights,
+    ) {
+        self.short_conv(worker, own, index, layer, mixer);
+        barrier_wait(worker, own, Phase::Qkv);
+        self.add_mixer(worker, own, index, layer, (&mixer.o, None));
+    }
+
+    /// The heads with a state of layer `index`, added to the residual stream.
+    pub(super) fn mix_by_state_heads<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
+        own: &mut WorkerScratch,
+        index: usize,
+        layer: &'w LayerWeights,
+        mixer: &'w StateHeadsWeights,
+    ) {
+        self.project_heads(worker, own, index, layer, mixer);
+        barrier_wait(worker, own, Phase::Qkv);
+        self.scan_heads(worker, own, index, mixer);
+        barrier_wait(worker, own, Phase::Attention);
+        self.add_mixer(worker, own, index, layer, (&mixer.o, mixer.norm_of_all()));
+    }
+
     /// Project the inputs of a short convolution, apply it, and write the outputs where those of attention would be.
-    pub(super) fn short_conv<'w>(
+    fn short_conv<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
@@ -75,7 +106,7 @@ impl Step<'_> {
     }
 
     /// Project the inputs of heads with a state, and apply their convolution.
-    pub(super) fn project_heads<'w>(
+    fn project_heads<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
@@ -186,19 +217,17 @@ impl Step<'_> {
     }
 
     /// The recurrences of the heads of all runs; writes their outputs where those of attention would be.
-    pub(super) fn scan_heads<'w>(
+    fn scan_heads<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
         mixer: &StateHeadsWeights,
     ) {
-        // Heads that are normalized together are one item, unless all are: their norm is applied with the projection.
+        // Heads that are normalized together are one item, unless all are: their norm is applied before the projection.
         let (heads, runs) = (&mixer.heads, &self.plan.runs);
-        let each = match mixer.norm_is_by_group() {
-            true => heads.count / heads.key_count,
-            false => 1,
-        };
+        let norm = mixer.norm_by_key();
+        let each = norm.map_or(1, |_| heads.count / heads.key_count);
         let items = heads.count / each * runs.len();
         let counter = self.counter(index, ATTENTION);
         for at in Parts::dynamic(worker, counter, items).flatten() {
@@ -211,11 +240,11 @@ impl Step<'_> {
                     head.run(self.model.level, &mut own.scan);
                 }
             }
-            if mixer.norm_is_by_group() {
+            if let Some(norm) = norm {
                 let width = heads.shape.value_dim;
                 let columns = these.start * width..these.end * width;
                 let rows = self.attention_rows().columns(columns.start, columns.len());
-                let weight = &mixer.output_norm[columns];
+                let weight = &norm.weight[columns];
                 for token in run.start..run.start + run.tokens {
                     let (level, eps) = (self.model.level, self.model.spec.norm_eps);
                     // SAFETY: as above.

@@ -1,9 +1,9 @@
 //! Weights of the recurrent mixers.
 
-use super::layer::LayerTensors;
 use super::plan::{Needed, Plan};
-use super::{Linear, missing};
+use super::{Linear, Norm, missing};
 use crate::error::KernelError;
+use crate::pack::PackedMatrix;
 use crate::quantize::Role;
 use crate::recurrent::conv::ConvWeights;
 use crate::recurrent::head::{HeadWeights, Heads};
@@ -34,9 +34,23 @@ pub struct StateHeadsWeights {
     pub strength: Option<Linear>,
     pub time_step: Linear,
     pub of_heads: HeadWeights,
-    /// Norm of the gated outputs (Mamba2), over the heads of a key each; empty for none.
-    pub output_norm: Vec<f32>,
+    /// Norm of the gated outputs, over the heads of each key (Mamba2).
+    pub output_norm: Option<Norm>,
     pub o: Linear,
+}
+
+impl StateHeadsWeights {
+    /// The norm of the outputs, if it is over some of the heads each.
+    pub fn norm_by_key(&self) -> Option<&Norm> {
+        let several = self.heads.key_count > 1;
+        self.output_norm.as_ref().filter(|_| several)
+    }
+
+    /// The norm of the outputs, if it is over all heads.
+    pub fn norm_of_all(&self) -> Option<&Norm> {
+        let single = self.heads.key_count == 1;
+        self.output_norm.as_ref().filter(|_| single)
+    }
 }
 
 /// The matrices of a recurrent mixer, in the order in which a step reads them; none for other mixers.
@@ -70,28 +84,30 @@ impl Plan<'_> {
     /// Weights of a gated short convolution over `hidden` channels.
     pub(super) fn short_conv(
         &mut self,
-        layer: LayerTensors<'_>,
+        (layer, index): (&LayerSpec, usize),
+        matrices: &[PackedMatrix],
         kernel: usize,
         hidden: usize,
     ) -> Result<ShortConvWeights, KernelError> {
         Ok(ShortConvWeights {
-            input: self.needed_linear(layer, "conv_in")?,
-            before: self.needed_linear(layer, "conv_before")?,
-            after: self.needed_linear(layer, "conv_after")?,
-            conv: self.conv(layer.spec, kernel, hidden)?,
-            o: self.needed_linear(layer, "o")?,
+            input: self.needed_linear(layer, index, "conv_in", matrices)?,
+            before: self.needed_linear(layer, index, "conv_before", matrices)?,
+            after: self.needed_linear(layer, index, "conv_after", matrices)?,
+            conv: self.conv(layer, kernel, hidden)?,
+            o: self.needed_linear(layer, index, "o", matrices)?,
         })
     }
 
     /// Weights of gated DeltaNet or Mamba2.
     pub(super) fn state_heads(
         &mut self,
-        layer: LayerTensors<'_>,
+        (layer, index): (&LayerSpec, usize),
+        matrices: &[PackedMatrix],
         heads: Heads,
         kernel: usize,
         norm_eps: f32,
     ) -> Result<StateHeadsWeights, KernelError> {
-        let (tensors, count) = (&layer.spec.tensors, heads.count);
+        let (tensors, count) = (&layer.tensors, heads.count);
         let rates = match self.vector(tensors, "rate", count)? {
             Some(rates) => rates,
             None => {
@@ -108,22 +124,26 @@ impl Plan<'_> {
         let norm = self.vector(tensors, "state_norm", normed)?;
         let norm = norm.ok_or_else(|| missing("state_norm"))?;
         let (head_norm, output_norm) = if heads.shape.delta {
-            (norm, Vec::new())
+            (norm, None)
         } else {
-            (Vec::new(), norm)
+            let norm = Norm {
+                weight: norm,
+                bias: Vec::new(),
+            };
+            (Vec::new(), Some(norm))
         };
         let skip = self.vector(tensors, "skip", count)?;
         let strength = match heads.shape.delta {
-            true => Some(self.needed_linear(layer, "beta")?),
+            true => Some(self.needed_linear(layer, index, "beta", matrices)?),
             false => None,
         };
         Ok(StateHeadsWeights {
             heads,
-            input: self.needed_linear(layer, "conv_in")?,
-            conv: self.conv(layer.spec, kernel, heads.channels())?,
-            z: self.needed_linear(layer, "z")?,
+            input: self.needed_linear(layer, index, "conv_in", matrices)?,
+            conv: self.conv(layer, kernel, heads.channels())?,
+            z: self.needed_linear(layer, index, "z", matrices)?,
             strength,
-            time_step: self.needed_linear(layer, "time_step")?,
+            time_step: self.needed_linear(layer, index, "time_step", matrices)?,
             of_heads: HeadWeights {
                 rates,
                 skip: skip.unwrap_or_default(),
@@ -131,7 +151,7 @@ impl Plan<'_> {
                 norm_eps,
             },
             output_norm,
-            o: self.needed_linear(layer, "o")?,
+            o: self.needed_linear(layer, index, "o", matrices)?,
         })
     }
 
