@@ -103,8 +103,14 @@ pub struct ConvRun<'a> {
 /// What is multiplied before and after a convolution, or computed of its result.
 trait Around {
     /// The input of token `at`.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled; 16 values at `input`, and in the token's rows.
     unsafe fn input<L: Lanes>(&self, input: *const f32, at: usize) -> L;
     /// Write the outputs of tokens `at..at + count` from their convolutions.
+    ///
+    /// # Safety
+    /// The level's instructions are enabled; no other thread accesses the outputs.
     unsafe fn write<L: Lanes>(
         &self,
         sums: &[f32; TOGETHER * LANES],
