@@ -335,7 +335,12 @@ impl Plan {
             && input.score_tokens.len() <= total
             && input.score_tokens.len() == input.score_targets.len()
             && input.score_tokens.len() == input.score_tops.len()
-            && input.state_slots.len() == if limits.state_slots > 0 { table_rows } else { 0 };
+            && input.state_slots.len()
+                == if limits.state_slots > 0 {
+                    table_rows
+                } else {
+                    0
+                };
         if !consistent {
             return Err(KernelError::step(
                 "The step's arrays have lengths that contradict each other.",
@@ -753,7 +758,11 @@ pub(crate) mod tests {
             score_tokens: &[],
             score_targets: &[],
             score_tops: &[],
-            state_slots: &(0..if limits.state_slots > 0 { count as i32 } else { 0 })
+            state_slots: &(0..if limits.state_slots > 0 {
+                count as i32
+            } else {
+                0
+            })
                 .collect::<Vec<_>>(),
         })?;
         Ok(plan)
@@ -811,7 +820,12 @@ pub(crate) mod tests {
 
     #[test]
     fn runs_have_state_slots_of_their_own() {
-        let slots = |plan: Plan| plan.runs.iter().map(|run| run.state_slot).collect::<Vec<_>>();
+        let slots = |plan: Plan| {
+            plan.runs
+                .iter()
+                .map(|run| run.state_slot)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(slots(fill(|_| {}).unwrap()), [0, 3]);
         let refused = |change: fn(&mut Vec<i32>)| {
             let plan = fill(|arrays| change(&mut arrays.state_slots));

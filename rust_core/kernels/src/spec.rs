@@ -269,7 +269,11 @@ impl MixerSpec {
         bounded("head count", heads.count, MAX_STATE_HEADS)?;
         bounded("count of heads with keys", heads.key_count, heads.count)?;
         bounded("state's key dimension", heads.shape.key_dim, MAX_HEAD_DIM)?;
-        bounded("state's value dimension", heads.shape.value_dim, MAX_HEAD_DIM)?;
+        bounded(
+            "state's value dimension",
+            heads.shape.value_dim,
+            MAX_HEAD_DIM,
+        )?;
         bounded("convolution's width", heads.channels(), MAX_WIDTH)?;
         if !heads.count.is_multiple_of(heads.key_count) {
             return Err(KernelError::model(format!(
@@ -770,14 +774,32 @@ pub(crate) mod tests {
             spec.layers[0].state(spec.hidden_size)
         };
         let conv = state(json!({ "kind": "short_conv", "kernel": 3 }));
-        assert_eq!(conv, LayerState { conv: 2 * 64, heads: 0 });
+        assert_eq!(
+            conv,
+            LayerState {
+                conv: 2 * 64,
+                heads: 0
+            }
+        );
         // 2 * 2 * 8 + 4 * 24 channels; values are padded to 32.
         let delta = state(delta_net());
-        assert_eq!(delta, LayerState { conv: 3 * 128, heads: 4 * 8 * 32 });
+        assert_eq!(
+            delta,
+            LayerState {
+                conv: 3 * 128,
+                heads: 4 * 8 * 32
+            }
+        );
         let mamba = state(json!({
             "kind": "mamba2", "kernel": 4, "num_heads": 6, "num_groups": 1, "head_dim": 16,
             "state_dim": 12 }));
-        assert_eq!(mamba, LayerState { conv: 3 * 128, heads: 6 * 12 * 16 });
+        assert_eq!(
+            mamba,
+            LayerState {
+                conv: 3 * 128,
+                heads: 6 * 12 * 16
+            }
+        );
     }
 
     #[test]
@@ -794,8 +816,10 @@ pub(crate) mod tests {
         assert!(refused("num_key_heads", 8).contains("heads with keys"));
         assert!(refused("key_dim", 513).contains("key dimension"));
         assert!(refused("value_dim", 0).contains("value dimension"));
-        assert!(rejection(|v| *v = with_mixer(json!({ "kind": "short_conv", "kernel": 0 })))
-            .contains("kernel is 0"));
+        assert!(
+            rejection(|v| *v = with_mixer(json!({ "kind": "short_conv", "kernel": 0 })))
+                .contains("kernel is 0")
+        );
     }
 
     #[test]

@@ -321,7 +321,7 @@ fn plan_memory<'py>(
         max_rows,
         max_batched_tokens,
         max_model_len,
-        state_slots: 0, // as num_blocks
+        state_slots: 0,       // as num_blocks
         packed_weights: None, // as large mapped
     };
     let plan = py

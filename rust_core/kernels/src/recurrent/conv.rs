@@ -194,7 +194,10 @@ impl Around for Gates {
 unsafe fn convolve<L: Lanes, const K: usize>(run: ConvRun<'_>, around: &impl Around) {
     // SAFETY: the caller's promise; taps and bias were measured with the weights.
     unsafe {
-        let (taps, bias) = (run.weights.taps_of(run.panel), run.weights.bias_of(run.panel));
+        let (taps, bias) = (
+            run.weights.taps_of(run.panel),
+            run.weights.bias_of(run.panel),
+        );
         let mut past = [L::splat(0.0); K];
         if !run.fresh {
             for i in 0..K - 1 {

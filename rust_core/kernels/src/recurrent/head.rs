@@ -38,10 +38,7 @@ impl Heads {
     /// Widths of all queries (or keys), and of all values.
     fn widths(&self) -> (usize, usize) {
         let shape = self.shape;
-        (
-            self.key_count * shape.key_dim,
-            self.count * shape.value_dim,
-        )
+        (self.key_count * shape.key_dim, self.count * shape.value_dim)
     }
 
     /// Channels of the convolution.
@@ -114,9 +111,7 @@ impl TokenRows {
     /// They exist, and no thread writes them during `'a`.
     unsafe fn part<'a>(self, row: usize, column: usize, len: usize) -> &'a [f32] {
         // SAFETY: by contract.
-        unsafe {
-            std::slice::from_raw_parts(self.start.add(row * self.stride + column), len)
-        }
+        unsafe { std::slice::from_raw_parts(self.start.add(row * self.stride + column), len) }
     }
 
     /// The same, writable.
@@ -125,9 +120,7 @@ impl TokenRows {
     /// They exist, and nothing else accesses them during `'a`.
     unsafe fn part_mut<'a>(self, row: usize, column: usize, len: usize) -> &'a mut [f32] {
         // SAFETY: by contract.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.start.add(row * self.stride + column), len)
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.stride + column), len) }
     }
 }
 

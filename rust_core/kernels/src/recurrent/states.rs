@@ -136,7 +136,10 @@ mod tests {
         let layers = [
             LayerState { conv: 20, heads: 0 },
             LayerState::default(),
-            LayerState { conv: 32, heads: 64 },
+            LayerState {
+                conv: 32,
+                heads: 64,
+            },
         ];
         StateCache::new(&layers, 3).unwrap()
     }

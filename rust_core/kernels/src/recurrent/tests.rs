@@ -81,7 +81,11 @@ impl ConvCase {
         let kernel = self.weights.kernel;
         let input = |token: usize, lane: usize| {
             let at = token * LANES + lane;
-            let gate = if form == Form::Gated { self.before[at] } else { 1.0 };
+            let gate = if form == Form::Gated {
+                self.before[at]
+            } else {
+                1.0
+            };
             f64::from(self.x[at]) * f64::from(gate)
         };
         let output = |token: usize, lane: usize| {
@@ -225,7 +229,10 @@ impl HeadsCase {
             for token in 0..self.tokens {
                 let row = &self.rows[token * layout.width..][..layout.width];
                 let part = |start: usize, len: usize| -> Vec<f64> {
-                    row[start..start + len].iter().map(|&x| f64::from(x)).collect()
+                    row[start..start + len]
+                        .iter()
+                        .map(|&x| f64::from(x))
+                        .collect()
                 };
                 let key = heads.key_of(head);
                 let mut q = part(layout.q + key * key_dim, key_dim);
@@ -323,21 +330,23 @@ const SHAPES: [(usize, usize, usize, usize); 5] = [
 ];
 
 fn cases() -> impl Iterator<Item = HeadsCase> {
-    SHAPES.into_iter().flat_map(|(count, key_count, key_dim, value_dim)| {
-        [(false, false), (true, false), (true, true)].map(|(delta, tiled)| {
-            let heads = Heads {
-                shape: HeadShape {
-                    key_dim,
-                    value_dim,
-                    delta,
-                },
-                count,
-                key_count,
-                tiled,
-            };
-            HeadsCase::new(heads, 37, (count * 1000 + key_dim) as u64)
+    SHAPES
+        .into_iter()
+        .flat_map(|(count, key_count, key_dim, value_dim)| {
+            [(false, false), (true, false), (true, true)].map(|(delta, tiled)| {
+                let heads = Heads {
+                    shape: HeadShape {
+                        key_dim,
+                        value_dim,
+                        delta,
+                    },
+                    count,
+                    key_count,
+                    tiled,
+                };
+                HeadsCase::new(heads, 37, (count * 1000 + key_dim) as u64)
+            })
         })
-    })
 }
 
 #[test]
@@ -347,7 +356,12 @@ fn heads_match_double_precision() {
             let expected = case.expected();
             for level in levels() {
                 let (output, _) = case.run(level, &[case.tokens]);
-                assert_close(&output, &expected, 2e-5, &format!("{level:?} {:?}", case.heads));
+                assert_close(
+                    &output,
+                    &expected,
+                    2e-5,
+                    &format!("{level:?} {:?}", case.heads),
+                );
             }
         }
     });
