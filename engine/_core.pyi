@@ -919,7 +919,9 @@ class NativeExecutor:
         """
 
     def read_states(self, slots: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
-        """Copy each slot's bytes into its row of `data`, `[slots, state_bytes]`. The GIL is released meanwhile.
+        """Copy each slot's bytes into its row of `data`, `[slots, state_bytes]`.
+
+        The GIL is released meanwhile.
 
         Raises:
             ValueError: `data` has another size, or a slot is outside the pool; nothing was copied.

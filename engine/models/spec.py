@@ -114,7 +114,7 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `z`, `z.bias` | [heads * value_dim, hidden]: outputs of heads with a state are multiplied with its SiLU |
 | `beta` | [heads, hidden]: its sigmoid is the share of a value that is written to the state |
 | `time_step`, `time_step.bias` | [heads, hidden]: its softplus is the time step |
-| `rate` or `rate_log` | [heads]: a state decays by exp(rate * time step); rate is negative, or -exp(`rate_log`) |
+| `rate` or `rate_log` | [heads]: a state decays by exp(rate * time step); rate is -exp(`rate_log`) |
 | `skip` | [heads]: factor of the values that are added to outputs |
 | `state_norm` | [value_dim] for gated DeltaNet, [heads * head_dim] for Mamba2: norm of the outputs |
 | `gate`, `up`, `down` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
@@ -202,8 +202,8 @@ class ShortConv:
 class GatedDeltaNet:
     """Linear attention whose state decays and is corrected by the delta rule (Yang et al. 2024).
 
-    The convolution's channels are the queries, keys and values of all heads, in this order; SiLU is applied to its
-    outputs, queries and keys are divided by their length, and queries by sqrt(key_dim), too.
+    The convolution's channels are the queries, keys and values of all heads, in this order; SiLU is applied
+    to its outputs, queries and keys are divided by their length, and queries by sqrt(key_dim), too.
 
     Attributes:
         kernel: as in `ShortConv`.
@@ -225,7 +225,8 @@ class GatedDeltaNet:
 class Mamba2:
     """A selective state space model (Dao and Gu 2024).
 
-    The convolution's channels are x of all heads, B and C of all groups, in this order; SiLU is applied to its outputs.
+    The convolution's channels are x of all heads, B and C of all groups, in this order; SiLU is applied to
+    its outputs.
 
     Attributes:
         kernel: as in `ShortConv`.

@@ -10,8 +10,8 @@ from tests.parity.described_model import DescribedModel
 from tests.parity.loading import read_headers
 from tests.parity.reference import logits
 from tests.parity.tiny_families import TINY_FAMILIES
-from tests.parity.tiny_recurrent import TINY_RECURRENT
 from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, TinyModel, save_tiny_model
+from tests.parity.tiny_recurrent import TINY_RECURRENT
 
 MODELS = TINY_MODELS + TINY_FAMILIES + TINY_RECURRENT
 

@@ -1,4 +1,4 @@
-"""Nemotron-H: layers that are a Mamba2, an attention or a feed-forward alone. Those with experts are not read."""
+"""Nemotron-H: layers that are a Mamba2, an attention or a feed-forward alone. Experts are not read."""
 
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
@@ -16,7 +16,7 @@ from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WID
 from engine.models.families.role_names import TOP
 from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef, Tensors
 
-_QKVO = {role: "" for role in ("q", "k", "v", "o")}
+_QKVO = dict.fromkeys(("q", "k", "v", "o"), "")
 _NAMES = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
 _KINDS = {
     "linear_attention": "mamba",

@@ -1,4 +1,4 @@
-"""Qwen3.5 and its successors of the same architecture: gated DeltaNet, and every fourth layer attention with an output gate.
+"""Qwen3.5 to 3.8: gated DeltaNet, and every fourth layer attention with an output gate.
 
 Blocks for multi-token prediction (MTP), which follow the layers, are not read.
 """
