@@ -15,7 +15,15 @@ from engine.models.families.model_header import (
     ModelHeader,
 )
 from engine.models.families.role_names import NORMS_BEFORE, PROJECTIONS, QK_NORMS, TOP
-from engine.models.spec import GatedDeltaNet, LayerSpec, Mlp, ModelSpec, TensorRef
+from engine.models.spec import (
+    GatedDeltaNet,
+    LayerSpec,
+    Mixer,
+    Mlp,
+    ModelSpec,
+    TensorRef,
+    Tensors,
+)
 
 _INTERVAL = 4
 _MLP = {role: PROJECTIONS[role] for role in ("gate", "up", "down")}
@@ -44,36 +52,49 @@ _GGUF_NET = {
 }
 
 
-def _read_gguf(header: GgufHeader) -> ModelSpec:
+def gguf_mixers(header: GgufHeader) -> list[tuple[Mixer, Tensors]]:
+    """The mixer of each layer, with its weights and the norm before it and before the feed-forward."""
     fields = header.fields
     count = header.num_layers - fields.integer("nextn_predict_layers", default=0, high=MAX_LAYERS)
     if count < 1:
         raise fields.wrong("nextn_predict_layers", "fewer than block_count")
     heads = fields.integer("ssm.time_step_rank", low=1, high=MAX_HEADS)
+    inner = fields.integer("ssm.inner_size", low=1, high=MAX_WIDTH)
+    if inner % heads:
+        raise fields.wrong("ssm.inner_size", f"a multiple of {heads}, the number of heads")
     net = GatedDeltaNet(
         kernel=fields.integer("ssm.conv_kernel", low=1, high=MAX_KERNEL),
         num_heads=heads,
         num_key_heads=fields.integer("ssm.group_count", low=1, high=MAX_HEADS),
         key_dim=fields.integer("ssm.state_size", low=1, high=MAX_HEAD_DIM),
-        value_dim=fields.integer("ssm.inner_size", low=1, high=MAX_WIDTH) // heads,
+        value_dim=inner // heads,
         tiled=True,
     )
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     recurrent = _recurrent(header)
-    layers = []
+    mixers: list[tuple[Mixer, Tensors]] = []
     for index in range(count):
         prefix = f"blk.{index}."
-        tensors = dict(header.layer_tensors(index, {"mixer_norm": "", **_MLP}))
+        tensors = dict(header.layer_tensors(index, {"mixer_norm": ""}))
         tensors["ffn_norm"] = TensorRef(header.require(f"{prefix}post_attention_norm.weight"))
-        mlp = Mlp(header.intermediate_sizes[index])
         if recurrent[index]:
-            tensors |= _net(header, prefix, _GGUF_NET)
-            layers.append(LayerSpec(net, mlp, tensors))
+            mixers.append((net, tensors | _net(header, prefix, _GGUF_NET)))
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         tensors |= _gated_queries(header, f"{prefix}attn_q.weight")
-        mixer = attention(header, header.num_heads[index], kv_heads[index])
-        layers.append(LayerSpec(mixer, mlp, tensors))
+        mixers.append((attention(header, header.num_heads[index], kv_heads[index]), tensors))
+    return mixers
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    layers = [
+        LayerSpec(
+            mixer,
+            Mlp(header.intermediate_sizes[index]),
+            {**tensors, **header.layer_tensors(index, _MLP)},
+        )
+        for index, (mixer, tensors) in enumerate(gguf_mixers(header))
+    ]
     return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
@@ -89,7 +110,8 @@ def _recurrent(header: GgufHeader) -> tuple[bool, ...]:
     return tuple((index + 1) % interval != 0 for index in range(count))
 
 
-def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+def checkpoint_mixers(header: CheckpointHeader) -> list[tuple[Mixer, Tensors]]:
+    """As `gguf_mixers`."""
     header.refuse("attention_bias")
     text = header.text
     net = GatedDeltaNet(
@@ -104,20 +126,30 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     else:
         interval = text.integer("full_attention_interval", default=_INTERVAL, low=1)
         recurrent = tuple((index + 1) % interval != 0 for index in range(header.num_layers))
-    activation = header.activation()
-    layers = []
-    for index, intermediate_size in enumerate(header.intermediate_sizes):
+    mixers: list[tuple[Mixer, Tensors]] = []
+    for index in range(header.num_layers):
         prefix = f"{header.prefix}layers.{index}."
-        mlp = Mlp(intermediate_size, activation)
-        tensors = plus_one(header.layer_tensors(index, NORMS_BEFORE | _MLP))
+        tensors = plus_one(header.layer_tensors(index, NORMS_BEFORE))
         if recurrent[index]:
-            tensors |= _net(header, prefix, _CHECKPOINT_NET)
-            layers.append(LayerSpec(net, mlp, tensors))
+            mixers.append((net, tensors | _net(header, prefix, _CHECKPOINT_NET)))
             continue
         tensors |= plus_one(header.layer_tensors(index, _ATTENTION))
         tensors |= _gated_queries(header, f"{prefix}self_attn.q_proj.weight")
         heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
-        layers.append(LayerSpec(attention(header, heads, kv_heads), mlp, tensors))
+        mixers.append((attention(header, heads, kv_heads), tensors))
+    return mixers
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    activation, sizes = header.activation(), header.intermediate_sizes
+    layers = [
+        LayerSpec(
+            mixer,
+            Mlp(sizes[index], activation),
+            {**tensors, **header.layer_tensors(index, _MLP)},
+        )
+        for index, (mixer, tensors) in enumerate(checkpoint_mixers(header))
+    ]
     # Sections of the rotary embedding (M-RoPE) have the same positions in text.
     return header.model_of_layers(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=0.25),)
