@@ -418,6 +418,11 @@ impl ModelSpec {
         for rope in &self.ropes {
             rope.validate()?;
         }
+        if self.attentions().next().is_none() {
+            return Err(KernelError::model(
+                "The model has no layer with attention; the executor needs one.",
+            ));
+        }
         for tensor in self.tensors.values() {
             tensor.validate()?;
         }
@@ -430,6 +435,11 @@ impl ModelSpec {
             }
             if let Some(mixer) = &layer.mixer {
                 mixer.validate()?;
+                if self.norm == NormKind::Layer && mixer.heads().is_some() {
+                    return Err(KernelError::model(
+                        "The model has heads with a state, whose outputs need RMS norms.",
+                    ));
+                }
             }
             if let Some(attention) = layer.attention() {
                 self.validate_attention(index, attention)?;
@@ -810,6 +820,19 @@ pub(crate) mod tests {
                 v["layers"][0]["mixer"][field] = number.into();
             })
         };
+        assert!(
+            rejection(|v| {
+                *v = with_mixer(delta_net());
+                v["norm"] = "layer".into();
+            })
+            .contains("RMS norms")
+        );
+        let without_attention = |v: &mut Value| {
+            for layer in v["layers"].as_array_mut().expect("layers") {
+                layer["mixer"] = json!({ "kind": "short_conv", "kernel": 3 });
+            }
+        };
+        assert!(rejection(without_attention).contains("no layer with attention"));
         assert!(refused("kernel", 9).contains("convolution's kernel is 9"));
         assert!(refused("num_heads", 0).contains("head count is 0"));
         assert!(refused("num_key_heads", 3).contains("share evenly"));
