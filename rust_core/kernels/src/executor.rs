@@ -33,6 +33,9 @@ use crate::work_share::FIXED_ROWS;
 
 pub use self::memory_plan::MemoryPlan;
 
+/// Most slots for recurrent states.
+const MAX_STATE_SLOTS: usize = 1 << 20;
+
 /// Configuration of an executor.
 #[derive(Debug, Clone)]
 pub struct ExecutorConfig {
@@ -162,6 +165,12 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
+        if spec.has_states() && !(1..=MAX_STATE_SLOTS).contains(&config.state_slots) {
+            return Err(KernelError::config(format!(
+                "state_slots is {}; it must be between 1 and {MAX_STATE_SLOTS}.",
+                config.state_slots
+            )));
+        }
         let mode = WeightMode::parse(&config.weights)?;
         let kv = KvCache::new(kv_shape(&spec, config)?)?;
         let states = StateCache::new(&spec.states(), limits.state_slots)?;
@@ -470,13 +479,6 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
                 "{name} is {value}; it must be between 1 and {most}."
             )));
         }
-    }
-    if spec.has_states() && config.state_slots > 1 << 20 {
-        return Err(KernelError::config(format!(
-            "state_slots is {}; it must be at most {}.",
-            config.state_slots,
-            1 << 20
-        )));
     }
     Ok(Limits {
         max_rows: config.max_rows,
