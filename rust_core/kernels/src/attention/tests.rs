@@ -182,6 +182,7 @@ impl Case {
             num_blocks: shape.blocks,
             block_size: shape.block_size,
             vocab: 1,
+            state_slots: 0,
         };
         let runs = queries
             .iter()
