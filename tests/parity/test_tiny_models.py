@@ -10,13 +10,14 @@ from transformers import PreTrainedModel
 from tests.parity.loading import load_stepper
 from tests.parity.reference import answer_logits, logits
 from tests.parity.stepper import Run, Stepper
+from tests.parity.tiny_families import TINY_FAMILIES
 from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, TinyModel, save_tiny_model
 
 PROMPT_LENGTHS = [1, 2, 15, 16, 17, 31, 33, 64, 100, 150]
 NEW_TOKENS = 64
 
 
-@pytest.fixture(scope="module", params=TINY_MODELS, ids=lambda tiny: tiny.name)
+@pytest.fixture(scope="module", params=TINY_MODELS + TINY_FAMILIES, ids=lambda tiny: tiny.name)
 def tiny(request: pytest.FixtureRequest) -> TinyModel:
     return request.param
 

@@ -128,3 +128,6 @@ def randomize(model: PreTrainedModel) -> None:
                 weight.normal_(0, 0.5)
             else:
                 weight.normal_(0, 0.25)
+        for name, buffer in model.named_buffers():
+            if "layer_scalar" in name:  # Gemma 4's factor of a layer's result
+                buffer.uniform_(0.5, 1.5)

@@ -23,6 +23,8 @@ MAX_HEADS = 1024
 MAX_HEAD_DIM = 512
 MAX_CONTEXT = 1 << 28
 MAX_VOCAB = 1 << 24
+_MAX_MULTIPLIER = 1e30
+"""The kernels compute in fp32."""
 
 
 class ModelHeader(ABC):
@@ -167,7 +169,17 @@ class ModelHeader(ABC):
         logit_softcap: float = 0.0,
         per_layer_width: int = 0,
     ) -> ModelSpec:
-        """The description of a model whose layers are an attention and a feed-forward."""
+        """The description of a model whose layers are an attention and a feed-forward.
+
+        Raises:
+            ModelError: a multiplier is not a number above zero.
+        """
+        multipliers = (embedding_multiplier, residual_multiplier, logit_multiplier)
+        scales = [attention.scale for attention in attentions]
+        if not all(0 < value < _MAX_MULTIPLIER for value in (*multipliers, *scales)):
+            raise ModelError(f"{self.source} has a multiplier that is not a number above zero.")
+        if not 0 <= logit_softcap < _MAX_MULTIPLIER:
+            raise ModelError(f"{self.source} has a soft-cap of logits below zero.")
         return ModelSpec(
             architecture=self.family,
             hidden_size=self.hidden_size,
