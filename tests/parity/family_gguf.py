@@ -20,7 +20,7 @@ PERMUTED = {"llama", "granite", "smollm3", "mistral3"}
 PLUS_ONE = {"gemma2", "gemma3"}
 """Architectures whose norms contain the 1 that checkpoints leave out."""
 
-_NEVER = "attn.bias"
+_NEVER = ".attn.bias"
 """GPT-2's mask, in old checkpoints."""
 
 

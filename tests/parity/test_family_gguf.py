@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import PreTrainedModel
 
-from tests.parity.described_model import DescribedModel
 from tests.parity.family_gguf import EXTRA, write_family_gguf
-from tests.parity.loading import load_stepper, read_headers
+from tests.parity.loading import load_stepper
 from tests.parity.reference import answer_logits, logits
-from tests.parity.stepper import Run
+from tests.parity.stepper import Run, Stepper
 from tests.parity.tiny_families import TINY_FAMILIES
 from tests.parity.tiny_models import CONTEXT, VOCAB, TinyModel, save_tiny_model
 
@@ -34,24 +34,26 @@ def test_every_family_is_written() -> None:
     assert {architecture_of(tiny) for tiny in CASES} == set(EXTRA)
 
 
-@pytest.mark.parametrize("tiny", CASES, ids=lambda tiny: tiny.name)
-def test_a_description_computes_the_logits_of_transformers(tiny: TinyModel, tmp_path: Path) -> None:
+@pytest.fixture(params=CASES, ids=lambda tiny: tiny.name)
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[PreTrainedModel, Stepper]:
+    tiny: TinyModel = request.param
     model = save_tiny_model(tiny, tmp_path / "checkpoint", torch.float32)
     path = write_family_gguf(tmp_path / "tiny.gguf", architecture_of(tiny), model)
-    spec, paths, _ = read_headers(path)
-    ids = np.random.default_rng(3).integers(3, 256, 120).tolist()
-    expected = logits(model, ids)
-    described = DescribedModel(spec, paths, max_model_len=CONTEXT).logits(ids).numpy()
-    assert np.abs(described - expected).max() < 2e-4 * np.abs(expected).max()
+    return model, load_stepper(path, block_size=16, rows=5, max_tokens=96, max_model_len=CONTEXT)
 
 
-@pytest.mark.parametrize("tiny", CASES, ids=lambda tiny: tiny.name)
-def test_greedy_answers_are_those_of_transformers(tiny: TinyModel, tmp_path: Path) -> None:
-    model = save_tiny_model(tiny, tmp_path / "checkpoint", torch.float32)
-    path = write_family_gguf(tmp_path / "tiny.gguf", architecture_of(tiny), model)
-    stepper = load_stepper(path, block_size=16, rows=4, max_tokens=96, max_model_len=CONTEXT)
+def test_logprobs_and_greedy_answers_are_those_of_transformers(
+    pair: tuple[PreTrainedModel, Stepper],
+) -> None:
+    model, stepper = pair
     rng = np.random.default_rng(1)
     runs = [Run(rng.integers(3, VOCAB, n).tolist(), NEW_TOKENS) for n in PROMPT_LENGTHS]
-    stepper.run(runs)
+    ids = rng.integers(3, VOCAB, 120).tolist()
+    scored = Run(ids[:1], len(ids), forced=ids[1:], sampling={"num_logprobs": 20})
+    stepper.run([*runs, scored])
     for run in runs:
         assert run.tokens == answer_logits(model, run.prompt, run.tokens).argmax(-1).tolist()
+    reference = torch.log_softmax(torch.from_numpy(logits(model, ids)), -1).numpy()
+    for position, top in enumerate(scored.top):
+        for token, logprob in top:
+            assert logprob == pytest.approx(reference[position, token], abs=5e-4)
