@@ -1,7 +1,7 @@
-"""`ModelSpec`: a model described layer by layer for the native executor, independent of family and file format.
+"""`ModelSpec`: a model described layer by layer for the native executor, whatever its family and format.
 
-A family's reader (`engine.models.families`) makes one of GGUF metadata or of a config.json. It is passed to the
-native executor as JSON; `ModelSpec::from_json` in the kernels crate validates it again, because memory is
+A family's reader (`engine.models.families`) makes one of GGUF metadata or of a config.json. It is passed to
+the native executor as JSON; `ModelSpec::from_json` in the kernels crate validates it again, because memory is
 allocated by it. The executor has no branch for a family: what a layer does is what its `LayerSpec` says.
 """
 
@@ -16,8 +16,8 @@ RopeStyle = Literal["half", "interleaved"]
 (2i, 2i + 1) (llama-family GGUF, whose q and k rows were permuted for it)."""
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "relu2", "swiglu_clamped"]
-"""Of a feed-forward. `swiglu_clamped` (gpt-oss) is min(g, 7) * sigmoid(1.702 * g) * (clamp(u, -7, 7) + 1); the
-others are applied to the gate, or to the only projection of one that is not gated."""
+"""Of a feed-forward. `swiglu_clamped` (gpt-oss) is min(g, 7) * sigmoid(1.702 * g) * (clamp(u, -7, 7) + 1);
+the others are applied to the gate, or to the only projection of one that is not gated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class RopeScaling:
     """Scaling of the rotary frequencies; fields that a kind does not use keep their defaults.
 
     Attributes:
-        kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023); longrope (Ding et al.
-            2024), whose divisors are the long ones if sequences may be longer than `original_context`.
+        kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023); longrope (Ding et
+            al. 2024), whose divisors are the long ones if sequences may be longer than `original_context`.
         factor: context extension factor.
         original_context: context length of pre-training.
         low_freq_factor, high_freq_factor: llama3 only.
@@ -57,7 +57,7 @@ class Rope:
         theta: base of the frequencies.
         dim: leading elements of a head among which pairs are formed; frequency i is theta ** (-2i / dim).
         pairs: pairs that are rotated, from the first on; the others stay as they are. None for all dim / 2.
-        divisors: one entry per rotated pair that divides its frequency (GGUF's `rope_freqs.weight`); or empty.
+        divisors: one per rotated pair, which divides its frequency (GGUF's `rope_freqs.weight`); or empty.
     """
 
     theta: float
@@ -72,9 +72,9 @@ class Rope:
 class TensorRef:
     """Where a weight is stored: a tensor, or some of its rows.
 
-    Row j of the weight is row `start + j // run * step + j % run` of the tensor. `start` 0 and `run` 0 is all of the
-    tensor, whose shape must be the weight's; n consecutive rows have `run` and `step` n. A vector's elements are
-    its rows, and a tensor of three dimensions has those of its matrices one after the other.
+    Row j of the weight is row `start + j // run * step + j % run` of the tensor. `start` 0 and `run` 0 is all
+    of the tensor, whose shape must be the weight's; n consecutive rows have `run` and `step` n. A vector's
+    elements are its rows, and a tensor of three dimensions has those of its matrices one after the other.
 
     Attributes:
         name: the tensor's name in the file.
@@ -100,20 +100,31 @@ class TensorRef:
 
 
 Tensors = Mapping[str, TensorRef]
-"""Role of a weight to where it is stored. A role that is absent is not computed: a layer without `q.bias` has no
-bias, one without `q_norm` no such norm. The roles of a layer:
+"""Role of a weight to where it is stored. A role that is absent is not computed: a layer without `q.bias` has
+no bias, one without `q_norm` no such norm. The roles of a layer:
 
 | role | shape |
 |---|---|
 | `mixer_norm`, `mixer_norm.bias` | [hidden]: norm of the mixer's input |
 | `mixer_post_norm` | [hidden]: norm of the mixer's output, before it is added to the residual stream |
 | `ffn_norm`, `ffn_norm.bias`, `ffn_post_norm` | the same of the feed-forward |
-| `q`, `k`, `v`, `o` | [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice, [hidden, heads * head_dim] |
+| `q`, `o` | [heads * head_dim, hidden], [hidden, heads * head_dim] |
+| `k`, `v` | [kv_heads * head_dim, hidden] |
 | `q.bias`, `k.bias`, `v.bias`, `o.bias` | a bias of each |
 | `attention_gate` | [heads * head_dim, hidden]: outputs of attention are multiplied with its sigmoid |
 | `q_norm`, `k_norm` | [head_dim], or with `qk_norm_whole` [heads * head_dim] and [kv_heads * head_dim] |
 | `sinks` | [heads]: scores of a position without a value (gpt-oss) |
-| `gate`, `up`, `down` and `.bias` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
+| `conv_in`, `conv_in.bias` | [channels, hidden]: inputs of a recurrent mixer's convolution, see the mixers |
+| `conv`, `conv.bias` | [channels, kernel]: weights of the convolution, the oldest token's first |
+| `conv_before`, `conv_after` and `.bias` | [hidden, hidden]: gates of a short convolution |
+| `z`, `z.bias` | [heads * value_dim, hidden]: outputs of heads with a state are multiplied with its SiLU |
+| `beta` | [heads, hidden]: its sigmoid is the share of a value that is written to the state |
+| `time_step`, `time_step.bias` | [heads, hidden]: its softplus is the time step |
+| `rate` or `rate_log` | [heads]: a state decays by exp(rate * time step); rate is -exp(`rate_log`) |
+| `skip` | [heads]: factor of the values that are added to outputs |
+| `state_norm` | [value_dim] for gated DeltaNet, [heads * head_dim] for Mamba2: norm of the outputs |
+| `gate`, `up`, `down` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
+| `gate.bias`, `up.bias`, `down.bias` | a bias of each |
 | `router`, `router.bias` | [count, hidden], [count]: logits of the experts |
 | `router_correction` | [count]: added to the scores by which experts are chosen, not to their weights |
 | `router_scale` | [count]: factor of each expert's weight (Gemma 4) |
@@ -127,15 +138,21 @@ bias, one without `q_norm` no such norm. The roles of a layer:
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
 and of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
-`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`; with a
-`per_layer_width` also `per_layer_embedding` [vocab, layers * width], `per_layer_projection` [layers * width,
-hidden] and `per_layer_norm` [width].
+`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, and of one with
+per-layer embeddings (Gemma 4) `per_layer_embedding` [rows, layers * width], `per_layer_model_projection`
+[layers * width, hidden], `per_layer_model_norm` [width]. With x the scaled input embedding of token t and
+slices of `width` elements, layer i computes
+
+    p = (norm(slice i of projection(x) / sqrt(hidden)) + slice i of row t * sqrt(width)) / sqrt(2)
+
+by the weights of the model, and by its own adds norm(projection(gelu_tanh(gate(h)) * p)) to its result h,
+before `output_scale`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTemperature:
-    """Factor of queries that grows with their position: 1 + beta * ln(1 + floor(position / original_context))."""
+    """Factor of queries by their position: 1 + beta * ln(1 + floor(position / original_context))."""
 
     beta: float
     original_context: int
@@ -155,8 +172,8 @@ class Attention:
         kv_layer: an earlier layer whose keys and values are read; this one computes none.
         temperature: see `QueryTemperature`; None for none.
 
-    A layer whose weights have `k` but no `v`, and that has no `kv_layer`, uses the projected keys, before norm and
-    rotation, as values.
+    A layer whose weights have `k` but no `v`, and that has no `kv_layer`, uses the projected keys, before
+    norm and rotation, as values.
     """
 
     num_heads: int
@@ -175,7 +192,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) where the layer has no `gate`."""
+    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) in a layer without `gate`."""
 
     intermediate_size: int
     activation: Activation = "silu"
@@ -226,7 +243,64 @@ class Experts:
     kind: Literal["experts"] = field(default="experts", init=False)
 
 
-Mixer = Attention
+class ShortConv:
+    """A gated short convolution (LFM2): o(conv_after(x) * conv(conv_before(x) * conv_in(x))).
+
+    The convolution is causal and of each channel by itself, as are those of the other recurrent mixers.
+
+    Attributes:
+        kernel: tokens that an output depends on, including its own.
+    """
+
+    kernel: int
+    kind: Literal["short_conv"] = field(default="short_conv", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedDeltaNet:
+    """Linear attention whose state decays and is corrected by the delta rule (Yang et al. 2024).
+
+    The convolution's channels are the queries, keys and values of all heads, in this order; SiLU is applied
+    to its outputs, queries and keys are divided by their length, and queries by sqrt(key_dim), too.
+
+    Attributes:
+        kernel: as in `ShortConv`.
+        num_heads: heads, each with values and a state of [key_dim, value_dim].
+        num_key_heads: queries and keys, each shared by as many heads.
+        tiled: whether head i has key i % num_key_heads; otherwise neighbouring heads share one.
+    """
+
+    kernel: int
+    num_heads: int
+    num_key_heads: int
+    key_dim: int
+    value_dim: int
+    tiled: bool = False
+    kind: Literal["gated_delta_net"] = field(default="gated_delta_net", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba2:
+    """A selective state space model (Dao and Gu 2024).
+
+    The convolution's channels are x of all heads, B and C of all groups, in this order; SiLU is applied to
+    its outputs.
+
+    Attributes:
+        kernel: as in `ShortConv`.
+        num_heads: heads, each with a state of [state_dim, head_dim].
+        num_groups: B and C, each shared by neighbouring heads; `state_norm` is over the heads of a group.
+    """
+
+    kernel: int
+    num_heads: int
+    num_groups: int
+    head_dim: int
+    state_dim: int
+    kind: Literal["mamba2"] = field(default="mamba2", init=False)
+
+
+Mixer = Attention | ShortConv | GatedDeltaNet | Mamba2
 FeedForward = Mlp | Experts
 
 
@@ -296,6 +370,14 @@ class ModelSpec:
         """The mixers that are attention, in the order of the layers."""
         mixers = (layer.mixer for layer in self.layers)
         return tuple(mixer for mixer in mixers if isinstance(mixer, Attention))
+
+    @cached_property
+    def has_states(self) -> bool:
+        """Whether a mixer is recurrent: sequences have a state beside their keys and values."""
+        return any(
+            layer.mixer is not None and not isinstance(layer.mixer, Attention)
+            for layer in self.layers
+        )
 
     @property
     def has_key_bias(self) -> bool:

@@ -22,6 +22,7 @@ mod experts;
 mod identity;
 mod layer;
 mod plan;
+mod recurrent;
 mod stored;
 
 pub use self::experts::ExpertWeights;
@@ -29,6 +30,7 @@ pub use self::layer::{
     AttentionWeights, FeedForwardWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights,
 };
 use self::plan::Plan;
+pub use self::recurrent::{ShortConvWeights, StateHeadsWeights};
 
 /// A matrix and its bias.
 #[derive(Debug)]

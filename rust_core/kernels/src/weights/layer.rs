@@ -2,6 +2,7 @@
 
 use super::experts::ExpertWeights;
 use super::plan::{Needed, Plan};
+use super::recurrent::{ShortConvWeights, StateHeadsWeights};
 use super::{Linear, Norm, missing};
 use crate::error::KernelError;
 use crate::pack::PackedMatrix;
@@ -28,6 +29,8 @@ pub struct LayerWeights {
 #[derive(Debug)]
 pub enum MixerWeights {
     Attention(AttentionWeights),
+    ShortConv(ShortConvWeights),
+    StateHeads(StateHeadsWeights),
 }
 
 /// Weights of attention.
@@ -88,6 +91,7 @@ pub(super) fn needed(spec: &ModelSpec, layer: &LayerSpec) -> Vec<Needed> {
         Some(MixerSpec::Attention(attention)) => {
             add_attention(&mut needed, layer, attention, hidden);
         }
+        Some(mixer) => needed.extend(super::recurrent::needed(mixer, hidden)),
         None => {}
     }
     match &layer.ffn {
@@ -161,6 +165,7 @@ impl Plan<'_> {
             Some(MixerSpec::Attention(attention)) => Some(MixerWeights::Attention(
                 self.attention(spec, index, attention, matrices)?,
             )),
+            Some(mixer) => Some(self.recurrent(spec, index, mixer, matrices)?),
             None => None,
         };
         let ffn = match &layer.ffn {
@@ -240,6 +245,26 @@ impl Plan<'_> {
             gate: self.layer_linear(layer, index, gate, matrices)?,
             up: self.needed_linear(layer, index, up, matrices)?,
             down: self.needed_linear(layer, index, down, matrices)?,
+        })
+    }
+
+    fn recurrent(
+        &mut self,
+        spec: &ModelSpec,
+        index: usize,
+        mixer: &MixerSpec,
+        matrices: &[PackedMatrix],
+    ) -> Result<MixerWeights, KernelError> {
+        let (layer, kernel) = ((&spec.layers[index], index), mixer.kernel());
+        Ok(match mixer.heads() {
+            None => {
+                let hidden = spec.hidden_size;
+                MixerWeights::ShortConv(self.short_conv(layer, matrices, kernel, hidden)?)
+            }
+            Some(heads) => {
+                let eps = spec.norm_eps;
+                MixerWeights::StateHeads(self.state_heads(layer, matrices, heads, kernel, eps)?)
+            }
         })
     }
 
