@@ -83,11 +83,11 @@ class TensorRef:
         step: rows from the first of one run to the first of the next.
         transposed: whether it is stored as [inputs, outputs] (GPT-2 checkpoints); floats only.
         add: added to each element (1 for norms stored as their difference to 1); vectors only.
-        parts: tensors that are taken together, row after row; `name` then has `{}` for a tensor's index (experts of
-            checkpoints that store each expert by itself). 0 for a single tensor.
+        parts: tensors that are taken together, row after row; `name` then has `{}` for a tensor's index
+            (experts of checkpoints that store each expert by itself). 0 for a single tensor.
 
-    A tensor of more than two dimensions is a stack of matrices, whose rows follow one another; `transposed` applies to
-    each of them.
+    A tensor of more than two dimensions is a stack of matrices, whose rows follow one another; `transposed`
+    applies to each of them.
     """
 
     name: str
@@ -127,13 +127,11 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `gate.bias`, `up.bias`, `down.bias` | a bias of each |
 | `router`, `router.bias` | [count, hidden], [count]: logits of the experts |
 | `router_correction` | [count]: added to the scores by which experts are chosen, not to their weights |
-| `router_scale` | [count]: factor of each expert's weight (Gemma 4) |
-| `experts.gate`, `experts.up` and `.bias` | [count * intermediate, hidden]: those of expert 0, of expert 1, and so on |
+| `router_scale` | [count]: factor of each expert's weight |
+| `experts.gate`, `experts.up` and `.bias` | [count * intermediate, hidden]: of expert 0, of expert 1, … |
 | `experts.down` and `.bias` | [count * hidden, intermediate], likewise |
 | `shared.gate`, `shared.up`, `shared.down` | those of the shared network |
 | `shared_router` | [1, hidden]: its sigmoid is the weight of the shared network (Qwen) |
-| `router_norm`, `experts_norm` | [hidden]: norms of the inputs of router and experts, if not `ffn_norm` (Gemma 4) |
-| `shared_post_norm`, `experts_post_norm` | [hidden]: norms of both networks' outputs before they are added (Gemma 4) |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
@@ -201,16 +199,17 @@ class Mlp:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How a router's logits choose the experts of a token and weigh them. Equal scores prefer the lower index.
+    """How a router's logits choose a token's experts and weigh them. Equal scores prefer the lower index.
 
     Attributes:
-        scores: `softmax` over all experts; `softmax_of_used`, which chooses by logits and takes the softmax of those of
-            the chosen experts; or `sigmoid` of each.
+        scores: `softmax` over all experts; `softmax_of_used`, which chooses by logits and takes the softmax of
+            those of the chosen experts; or `sigmoid` of each.
         renormalise: whether the weights of the chosen experts are divided by their sum.
         scale: factor of the weights.
         logit_scale: factor of the logits.
         groups: equal groups of neighbouring experts.
-        used_groups: number of groups from which experts are chosen: those with the largest sums of two best scores.
+        used_groups: number of groups from which experts are chosen: those with the largest sums of their two
+            best scores.
     """
 
     scores: Literal["softmax", "softmax_of_used", "sigmoid"] = "softmax"
