@@ -202,8 +202,8 @@ class Routing:
     """How a router's logits choose a token's experts and weigh them. Equal scores prefer the lower index.
 
     Attributes:
-        scores: `softmax` over all experts; `softmax_of_used`, which chooses by logits and takes the softmax of
-            those of the chosen experts; or `sigmoid` of each.
+        scores: `softmax` over all experts; `softmax_of_used`, which chooses by logits and takes the softmax
+            of those of the chosen experts; or `sigmoid` of each.
         renormalise: whether the weights of the chosen experts are divided by their sum.
         scale: factor of the weights.
         logit_scale: factor of the logits.
@@ -242,6 +242,7 @@ class Experts:
     kind: Literal["experts"] = field(default="experts", init=False)
 
 
+@dataclass(frozen=True, slots=True)
 class ShortConv:
     """A gated short convolution (LFM2): o(conv_after(x) * conv(conv_before(x) * conv_in(x))).
 

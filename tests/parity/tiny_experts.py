@@ -10,11 +10,15 @@ from transformers import (
     GraniteMoeForCausalLM,
     GraniteMoeSharedConfig,
     GraniteMoeSharedForCausalLM,
+    Lfm2MoeConfig,
+    Lfm2MoeForCausalLM,
     MixtralConfig,
     MixtralForCausalLM,
     OlmoeConfig,
     OlmoeForCausalLM,
     PreTrainedModel,
+    Qwen3_5MoeForCausalLM,
+    Qwen3_5MoeTextConfig,
     Qwen3MoeConfig,
     Qwen3MoeForCausalLM,
 )
@@ -89,6 +93,46 @@ _GRANITE = {
     "logits_scaling": 2.0,
 }
 
+
+def _lfm2moe() -> PreTrainedModel:
+    model = Lfm2MoeForCausalLM(
+        Lfm2MoeConfig(
+            **_SHAPE,
+            layer_types=["conv", "full_attention", "conv"],
+            num_dense_layers=1,
+            num_experts=8,
+            moe_intermediate_size=48,
+            use_expert_bias=True,
+            norm_topk_prob=True,
+            routed_scaling_factor=1.5,
+        )
+    )
+    for name, buffer in model.named_buffers():
+        if name.endswith("expert_bias"):
+            buffer.copy_(torch.rand(buffer.shape) * 0.2)
+    return model
+
+
+def _qwen35moe() -> PreTrainedModel:
+    rope = rope_parameters(
+        "default", partial_rotary_factor=0.25, mrope_section=[2, 1, 1], mrope_interleaved=True
+    )
+    fields: dict[str, object] = {
+        **_SHAPE,
+        "rope_parameters": rope,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+        "head_dim": 32,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 6,
+        "linear_key_head_dim": 16,
+        "linear_value_head_dim": 24,
+        "num_experts": 10,
+        "moe_intermediate_size": 48,
+        "shared_expert_intermediate_size": 80,
+    }
+    return Qwen3_5MoeForCausalLM(Qwen3_5MoeTextConfig(**fields))
+
+
 TINY_EXPERTS = [
     TinyModel("qwen3moe", _qwen3moe),
     TinyModel("qwen3moe-as-is", lambda: _qwen3moe(norm_topk_prob=False, mlp_only_layers=[])),
@@ -108,4 +152,6 @@ TINY_EXPERTS = [
     ),
     TinyModel("gpt-oss", _gpt_oss),
     TinyModel("glm4moe", _glm4moe),
+    TinyModel("lfm2moe", _lfm2moe),
+    TinyModel("qwen35moe", _qwen35moe),
 ]

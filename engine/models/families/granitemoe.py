@@ -1,4 +1,4 @@
-"""Granite 3 with experts: Granite's multipliers, softmax over the chosen experts, sometimes a shared network."""
+"""Granite 3 with experts: Granite's multipliers, softmax over the chosen, sometimes a shared network."""
 
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.expert_tensors import (

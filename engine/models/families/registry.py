@@ -22,6 +22,7 @@ from engine.models.families.qwen2 import QWEN2
 from engine.models.families.qwen3 import QWEN3
 from engine.models.families.qwen3moe import QWEN3_MOE
 from engine.models.families.qwen35 import QWEN35
+from engine.models.families.qwen35moe import QWEN35_MOE
 from engine.models.families.smollm3 import SMOLLM3
 from engine.models.families.stablelm import STABLELM
 
@@ -47,6 +48,7 @@ FAMILIES: tuple[Family, ...] = (
     NEMOTRON_H,
     MIXTRAL,
     QWEN3_MOE,
+    QWEN35_MOE,
     OLMOE,
     GPT_OSS,
     GRANITE_MOE,
