@@ -54,4 +54,5 @@ def test_logprobs_are_close(pair: tuple[PreTrainedModel, Stepper]) -> None:
     reference = torch.log_softmax(torch.from_numpy(logits(model, ids)), -1).numpy()
     for position, top in enumerate(run.top):
         for token, logprob in top:
-            assert logprob == pytest.approx(reference[position, token], abs=3e-4)
+            # The states of Qwen3.5 add rounding errors of their own.
+            assert logprob == pytest.approx(reference[position, token], abs=1e-3)

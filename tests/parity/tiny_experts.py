@@ -25,14 +25,17 @@ from transformers import (
 
 from tests.parity.tiny_models import SHAPE, TinyModel, rope_parameters
 
-_ROPE = {"rope_parameters": rope_parameters("default")}
-_SHAPE = {**SHAPE, **_ROPE, "num_experts_per_tok": 3}
 WINDOW = 20
+
+
+def _shape() -> dict[str, object]:
+    """Configs change the rotary settings that they are given, so that each gets its own."""
+    return {**SHAPE, "rope_parameters": rope_parameters("default"), "num_experts_per_tok": 3}
 
 
 def _qwen3moe(**changes: object) -> PreTrainedModel:
     fields: dict[str, object] = {
-        **_SHAPE,
+        **_shape(),
         "head_dim": 16,
         "num_experts": 10,
         "moe_intermediate_size": 48,
@@ -45,7 +48,7 @@ def _qwen3moe(**changes: object) -> PreTrainedModel:
 def _glm4moe() -> PreTrainedModel:
     model = Glm4MoeForCausalLM(
         Glm4MoeConfig(
-            **_SHAPE,
+            **_shape(),
             head_dim=16,
             n_routed_experts=12,
             moe_intermediate_size=48,
@@ -75,7 +78,7 @@ def _gpt_oss() -> PreTrainedModel:
         truncate=False,
     )
     fields: dict[str, object] = {
-        **_SHAPE,
+        **_shape(),
         "rope_parameters": rope,
         "head_dim": 16,
         "num_local_experts": 6,
@@ -97,7 +100,7 @@ _GRANITE = {
 def _lfm2moe() -> PreTrainedModel:
     model = Lfm2MoeForCausalLM(
         Lfm2MoeConfig(
-            **_SHAPE,
+            **_shape(),
             layer_types=["conv", "full_attention", "conv"],
             num_dense_layers=1,
             num_experts=8,
@@ -118,7 +121,7 @@ def _qwen35moe() -> PreTrainedModel:
         "default", partial_rotary_factor=0.25, mrope_section=[2, 1, 1], mrope_interleaved=True
     )
     fields: dict[str, object] = {
-        **_SHAPE,
+        **_shape(),
         "rope_parameters": rope,
         "layer_types": ["linear_attention", "full_attention", "linear_attention"],
         "head_dim": 32,
@@ -139,15 +142,17 @@ TINY_EXPERTS = [
     TinyModel(
         "mixtral",
         lambda: MixtralForCausalLM(
-            MixtralConfig(**_SHAPE, num_local_experts=5, sliding_window=WINDOW)
+            MixtralConfig(**_shape(), num_local_experts=5, sliding_window=WINDOW)
         ),
     ),
-    TinyModel("olmoe", lambda: OlmoeForCausalLM(OlmoeConfig(**_SHAPE, num_experts=9))),
-    TinyModel("granitemoe", lambda: GraniteMoeForCausalLM(GraniteMoeConfig(**_SHAPE, **_GRANITE))),
+    TinyModel("olmoe", lambda: OlmoeForCausalLM(OlmoeConfig(**_shape(), num_experts=9))),
+    TinyModel(
+        "granitemoe", lambda: GraniteMoeForCausalLM(GraniteMoeConfig(**_shape(), **_GRANITE))
+    ),
     TinyModel(
         "granitemoeshared",
         lambda: GraniteMoeSharedForCausalLM(
-            GraniteMoeSharedConfig(**_SHAPE, **_GRANITE, shared_intermediate_size=80)
+            GraniteMoeSharedConfig(**_shape(), **_GRANITE, shared_intermediate_size=80)
         ),
     ),
     TinyModel("gpt-oss", _gpt_oss),
