@@ -236,7 +236,7 @@ class GgufHeader(ModelHeader):
         """
         names = dict(names)
         fused = "blk.0.attn_qkv.weight" in self.shapes and "blk.0.attn_q.weight" not in self.shapes
-        biased = fused and "blk.0.attn_qkv.bias" in self.shapes
+        biased = fused and ("q.bias" in names or "blk.0.attn_qkv.bias" in self.shapes)
         if fused:
             names = {role: name for role, name in names.items() if role not in _FUSED}
         names |= self.optional({} if optional is None else optional)

@@ -23,6 +23,8 @@ MAX_HEADS = 1024
 MAX_HEAD_DIM = 512
 MAX_CONTEXT = 1 << 28
 MAX_VOCAB = 1 << 24
+_MAX_MULTIPLIER = 1e30
+"""The kernels compute in fp32."""
 
 
 class ModelHeader(ABC):
@@ -198,7 +200,17 @@ class ModelHeader(ABC):
         logit_softcap: float = 0.0,
         per_layer_width: int = 0,
     ) -> ModelSpec:
-        """The description of a model of these layers."""
+        """The description of a model of these layers.
+
+        Raises:
+            ModelError: a multiplier is not a number above zero.
+        """
+        multipliers = (embedding_multiplier, residual_multiplier, logit_multiplier)
+        scales = [layer.mixer.scale for layer in layers if isinstance(layer.mixer, Attention)]
+        if not all(0 < value < _MAX_MULTIPLIER for value in (*multipliers, *scales)):
+            raise ModelError(f"{self.source} has a multiplier that is not a number above zero.")
+        if not 0 <= logit_softcap < _MAX_MULTIPLIER:
+            raise ModelError(f"{self.source} has a soft-cap of logits below zero.")
         return ModelSpec(
             architecture=self.family,
             hidden_size=self.hidden_size,
