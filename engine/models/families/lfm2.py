@@ -27,6 +27,8 @@ _LAYER = {
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     fields = header.fields
+    if not fields.flag("attention.causal", default=True):  # its embedding models
+        raise fields.wrong("attention.causal", "true: bidirectional attention is not supported")
     kernel = fields.integer("shortconv.l_cache", low=1, high=MAX_KERNEL)
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     layers = []

@@ -159,13 +159,14 @@ def test_a_missing_weight_is_named(family, fields, missing, message):
     [
         ("lfm2", LFM2, {"shortconv__l_cache": 9}),
         ("lfm2", LFM2, {"attention__head_count_kv": [0, 2]}),
+        ("lfm2", LFM2, {"attention__causal": False}),
         ("qwen35", QWEN35, {"ssm__conv_kernel": 0}),
         ("qwen35", QWEN35, {"ssm__inner_size": 97}),
         ("granitehybrid", GRANITE, {"ssm__inner_size": 97}),
         ("nemotron_h", NEMOTRON, {"ssm__state_size": 4096}),
     ],
 )
-def test_impossible_sizes_are_refused(family, fields, change):
+def test_impossible_settings_are_refused(family, fields, change):
     (key,) = change
     with pytest.raises(ModelError, match=key.replace("__", ".")):
         spec_of(family, **{**fields, **change})
