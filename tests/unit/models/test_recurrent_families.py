@@ -182,7 +182,7 @@ MODULES = {
 """Modules with weights of some layer."""
 
 
-def checkpoint_of(model_type, **config):
+def checkpoint_of(model_type, shape=(48, HIDDEN), **config):
     modules = MODULES.get(model_type, "").split()
     names = [f"model.layers.{index}.{name}.weight" for index in range(3) for name in modules]
     for index in range(3):
@@ -202,7 +202,7 @@ def checkpoint_of(model_type, **config):
         "tie_word_embeddings": True,
         **config,
     }
-    entries = {name: TensorEntry((48, HIDDEN), "F32") for name in names}
+    entries = {name: TensorEntry(shape, "F32") for name in names}
     return safetensors.read_spec(Fields(fields, source="config.json"), entries)
 
 
@@ -239,6 +239,12 @@ def test_older_keys_of_lfm2_are_read():
     assert kinds_of(spec) == [ShortConv, Attention]
     assert spec.layers[0].mixer == ShortConv(4)
     assert spec.ropes[0].theta == 1_000_000.0
+
+
+@pytest.mark.parametrize("shape", [(), (48,), (0, HIDDEN), (1 << 40, HIDDEN)])
+def test_a_gate_of_an_impossible_shape_is_refused(shape):
+    with pytest.raises(ModelError, match=r"damaged model\.layers\.0\.feed_forward\.w1"):
+        checkpoint_of("lfm2", shape, norm_eps=1e-5, full_attn_idxs=[1])
 
 
 def test_patterns_of_nemotron_are_read():
