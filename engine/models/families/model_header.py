@@ -169,13 +169,44 @@ class ModelHeader(ABC):
         logit_softcap: float = 0.0,
         per_layer_width: int = 0,
     ) -> ModelSpec:
-        """The description of a model whose layers are an attention and a feed-forward.
+        """The description of a model whose layers are an attention and a feed-forward."""
+        return self.model_of_layers(
+            [
+                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
+                for attention, intermediate_size, weights in zip(
+                    attentions, self.intermediate_sizes, layer_tensors, strict=True
+                )
+            ],
+            tensors,
+            ropes=ropes,
+            layer_norm=layer_norm,
+            embedding_multiplier=embedding_multiplier,
+            residual_multiplier=residual_multiplier,
+            logit_multiplier=logit_multiplier,
+            logit_softcap=logit_softcap,
+            per_layer_width=per_layer_width,
+        )
+
+    def model_of_layers(
+        self,
+        layers: Sequence[LayerSpec],
+        tensors: Tensors,
+        *,
+        ropes: tuple[Rope, ...],
+        layer_norm: bool = False,
+        embedding_multiplier: float = 1.0,
+        residual_multiplier: float = 1.0,
+        logit_multiplier: float = 1.0,
+        logit_softcap: float = 0.0,
+        per_layer_width: int = 0,
+    ) -> ModelSpec:
+        """The description of a model of these layers.
 
         Raises:
             ModelError: a multiplier is not a number above zero.
         """
         multipliers = (embedding_multiplier, residual_multiplier, logit_multiplier)
-        scales = [attention.scale for attention in attentions]
+        scales = [layer.mixer.scale for layer in layers if isinstance(layer.mixer, Attention)]
         if not all(0 < value < _MAX_MULTIPLIER for value in (*multipliers, *scales)):
             raise ModelError(f"{self.source} has a multiplier that is not a number above zero.")
         if not 0 <= logit_softcap < _MAX_MULTIPLIER:
@@ -188,12 +219,7 @@ class ModelHeader(ABC):
             norm="layer" if layer_norm else "rms",
             norm_eps=self.layer_norm_eps if layer_norm else self.rms_norm_eps,
             ropes=ropes,
-            layers=tuple(
-                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
-                for attention, intermediate_size, weights in zip(
-                    attentions, self.intermediate_sizes, layer_tensors, strict=True
-                )
-            ),
+            layers=tuple(layers),
             tensors=tensors,
             embedding_multiplier=embedding_multiplier,
             residual_multiplier=residual_multiplier,
