@@ -9,6 +9,8 @@ from transformers import (
     Gemma3TextConfig,
     Gemma4ForCausalLM,
     Gemma4TextConfig,
+    Glm4Config,
+    Glm4ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     GraniteConfig,
@@ -204,6 +206,17 @@ TINY_FAMILIES = [
         _gpt2,
     ),
     TinyModel("gpt2-scaled-layers", lambda: _gpt2(scale_attn_by_inverse_layer_idx=True)),
+    TinyModel(
+        "glm4",
+        lambda: Glm4ForCausalLM(
+            Glm4Config(
+                **SHAPE,
+                head_dim=16,
+                attention_bias=True,
+                rope_parameters=rope_parameters("default", partial_rotary_factor=0.5),
+            )
+        ),
+    ),
     TinyModel(
         "stablelm",
         lambda: StableLmForCausalLM(
