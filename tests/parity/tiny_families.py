@@ -17,6 +17,8 @@ from transformers import (
     GraniteForCausalLM,
     Ministral3Config,
     Ministral3ForCausalLM,
+    Mistral3Config,
+    Mistral3ForConditionalGeneration,
     Olmo2Config,
     Olmo2ForCausalLM,
     Olmo3Config,
@@ -90,6 +92,28 @@ def _gemma3_with_images() -> PreTrainedModel:
     }
     return Gemma3ForConditionalGeneration(
         Gemma3Config(text_config=text, vision_config=vision, image_token_index=VOCAB - 1)
+    )
+
+
+def _mistral3_with_images() -> PreTrainedModel:
+    text = {**SHAPE, "model_type": "ministral3", "head_dim": 16, "rope_parameters": _YARN}
+    vision = {
+        "model_type": "pixtral",
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "head_dim": 8,
+        "image_size": 28,
+        "patch_size": 14,
+    }
+    return Mistral3ForConditionalGeneration(
+        Mistral3Config(
+            text_config=text,
+            vision_config=vision,
+            image_token_index=VOCAB - 1,
+            tie_word_embeddings=False,
+        )
     )
 
 
@@ -201,6 +225,7 @@ TINY_FAMILIES = [
             Ministral3Config(**SHAPE, head_dim=16, rope_parameters=_YARN)
         ),
     ),
+    TinyModel("mistral3-with-images", _mistral3_with_images),
     TinyModel(
         "gpt2",
         _gpt2,

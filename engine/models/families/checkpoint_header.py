@@ -28,6 +28,7 @@ _ACTIVATIONS: Mapping[str, Activation] = {
 _TEXT_PREFIXES = ("model.language_model.", "language_model.model.")
 """What comes before the names of a language model inside a model that also sees images."""
 
+_HEADS = ("lm_head.weight", "language_model.lm_head.weight")
 _KINDS = ("full_attention", "sliding_attention")
 
 
@@ -193,13 +194,16 @@ class CheckpointHeader(ModelHeader):
         prefix = f"{self.prefix}layers.{index}."
         return {role: TensorRef(self.require(prefix + name)) for role, name in names.items()}
 
-    def model_tensors(self, names: Mapping[str, str], *, tied: bool = False) -> Tensors:
+    def model_tensors(self, names: Mapping[str, str], *, tied: bool | None = False) -> Tensors:
         """The weights outside the layers; see `ModelHeader`.
 
         Args:
             names: role to name, without `lm_head`.
-            tied: whether the LM head is the embedding matrix where the file does not say.
+            tied: whether the LM head is the embedding matrix where config.json does not say; None if it is
+                where the weights have no head.
         """
+        if tied is None:
+            tied = not any(name in self.shapes for name in _HEADS)
         found = {role: TensorRef(self.require(self.prefix + name)) for role, name in names.items()}
         if not self.tied(default=tied):
             found["lm_head"] = TensorRef(self._head())
@@ -224,7 +228,7 @@ class CheckpointHeader(ModelHeader):
         return holder.flag(key, default=default)
 
     def _head(self) -> str:
-        for name in ("lm_head.weight", "language_model.lm_head.weight"):
+        for name in _HEADS:
             if name in self.shapes:
                 return name
         raise ModelError(
