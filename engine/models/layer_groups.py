@@ -8,7 +8,6 @@ from engine.models.spec import (
     GatedDeltaNet,
     LayerSpec,
     Mamba2,
-    Mixer,
     Mlp,
     ModelSpec,
     ShortConv,
@@ -26,8 +25,7 @@ _ACTIVATIONS = {
 def describe_layers(spec: ModelSpec) -> str:
     """For example "18 layers: 15 with a window of 512, 3 with all tokens; with 4 heads of 256; …"."""
     attentions = spec.attentions
-    mixers = [layer.mixer for layer in spec.layers if layer.mixer is not None]
-    parts = [_counted(map(_mixer, mixers)), _counted(map(_heads, attentions))]
+    parts = [_counted(map(_mixer, spec.layers)), _counted(map(_heads, attentions))]
     without = sum(attention.rope is None for attention in attentions)
     if "position_embedding" in spec.tensors:
         parts.append("learned positions")
@@ -50,16 +48,18 @@ def _counted(descriptions: Iterable[str]) -> str:
     return ", ".join(f"{count} {text}" for text, count in counts.items())
 
 
-def _mixer(mixer: Mixer) -> str:
-    match mixer:
-        case Attention():
+def _mixer(layer: LayerSpec) -> str:
+    match layer.mixer:
+        case None:
+            return "of a feed-forward alone"
+        case Attention() as mixer:
             return _reach(mixer)
-        case ShortConv():
+        case ShortConv() as mixer:
             return f"short convolution of {mixer.kernel} tokens"
-        case GatedDeltaNet():
+        case GatedDeltaNet() as mixer:
             states = f"{mixer.num_heads} states of {mixer.key_dim} × {mixer.value_dim}"
             return f"gated DeltaNet with {states}"
-        case Mamba2():
+        case Mamba2() as mixer:
             return f"Mamba2 with {mixer.num_heads} states of {mixer.state_dim} × {mixer.head_dim}"
 
 

@@ -37,6 +37,14 @@ def test_windows_are_counted():
     assert text.startswith("18 layers: 15 with a window of 512, 3 with all tokens; ")
 
 
+def test_layers_without_attention_are_named():
+    spec = model([*[ShortConv(3)] * 10, *[FULL] * 6])
+    assert describe_layers(spec).startswith(
+        "16 layers: 10 short convolution of 3 tokens, 6 with all tokens; "
+    )
+    assert describe_layers(model([None, FULL])).startswith("2 layers: 1 of a feed-forward alone, ")
+
+
 def test_what_only_some_layers_have_is_counted():
     reader = replace(SLIDING, kv_layer=0, rope=None)
     text = describe_layers(model([SLIDING, FULL, reader], per_layer_width=64))
@@ -57,7 +65,7 @@ def test_a_layer_may_be_a_feed_forward_alone():
     spec = model([FULL, None])
     first = replace(spec.layers[0], ffn=None)
     text = describe_layers(replace(spec, layers=(first, spec.layers[1])))
-    assert text.startswith("2 layers: with all tokens; with 4 heads")
+    assert text.startswith("2 layers: 1 with all tokens, 1 of a feed-forward alone; with 4 heads")
 
 
 def test_a_plain_feed_forward_and_learned_positions():
