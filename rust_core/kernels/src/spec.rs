@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use crate::error::KernelError;
+use crate::format::Scheme;
 
 /// Largest accepted width. The product of any two widths fits `usize`.
 const MAX_WIDTH: usize = 1 << 20;
@@ -81,6 +82,9 @@ pub struct ModelSpec {
     pub qk_norm: bool,
     /// One entry per layer: 0 for full attention, n for the last n tokens including the current one.
     pub sliding_windows: Vec<usize>,
+    /// How quantised matrices of a checkpoint are stored; none if they are ordinary tensors.
+    #[serde(default)]
+    pub quantization: Option<Scheme>,
 }
 
 impl ModelSpec {

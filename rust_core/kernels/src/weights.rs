@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::arena::{Arena, align_up};
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::format::{TensorSource, TensorView};
+use crate::format::{RowBuffer, TensorSource, TensorView};
 use crate::pack::{
     PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
 };
@@ -343,6 +343,7 @@ impl<'a> Plan<'a> {
             .collect::<Result<_, _>>()?;
         pool.run(&|worker| {
             let (mut scratch, mut quantizer) = (PackScratch::default(), Quantizer::default());
+            let mut buffer = RowBuffer::default();
             for (&entry, tensor) in entries.iter().zip(&tensors) {
                 let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
                 let size = matrix.panel_bytes();
@@ -354,12 +355,15 @@ impl<'a> Plan<'a> {
                         std::slice::from_raw_parts_mut(start, size)
                     };
                     let rows = matrix.panel_outputs(panel);
+                    let (own, all) = (
+                        self.source.rows(tensor, rows.clone(), &mut buffer),
+                        0..rows.len(),
+                    );
                     if tensor.dtype == entry.dtype {
-                        pack_panel(tensor, entry.kind, rows.clone(), &mut scratch, out);
+                        pack_panel(&own, entry.kind, all, &mut scratch, out);
                     } else {
-                        let quantized =
-                            quantizer.quantize(level, tensor, entry.dtype, rows.clone());
-                        pack_panel(&quantized, entry.kind, 0..rows.len(), &mut scratch, out);
+                        let quantized = quantizer.quantize(level, &own, entry.dtype, all.clone());
+                        pack_panel(&quantized, entry.kind, all, &mut scratch, out);
                     }
                     if unreleased.is_empty() {
                         unreleased.start = rows.start;

@@ -12,7 +12,7 @@ pub struct TensorView<'a> {
     /// Row-major, slowest dimension first; a matrix is `[rows (outputs), cols (inputs)]`.
     pub shape: &'a [usize],
     pub dtype: DType,
-    /// `rows() * row_bytes()` bytes, of no particular alignment.
+    /// `rows() * row_bytes()` bytes, of no particular alignment; none if the source unpacks its rows ([`TensorSource::rows`]).
     pub bytes: &'a [u8],
 }
 
@@ -49,6 +49,21 @@ impl<'a> TensorView<'a> {
     }
 }
 
+/// Memory of rows that a source unpacked, reused; one for each worker.
+#[derive(Debug, Default)]
+pub struct RowBuffer {
+    /// Of the returned rows.
+    pub(super) shape: [usize; 2],
+    /// The returned rows, if they are not those of the file.
+    pub(super) bytes: Vec<u8>,
+    /// `[rows][inputs]`
+    pub(super) codes: Vec<u8>,
+    /// `[rows][groups]`
+    pub(super) scales: Vec<f32>,
+    /// `[rows][groups]`
+    pub(super) zeros: Vec<u8>,
+}
+
 /// Named tensors backed by memory-mapped files. Shared between threads without locks.
 pub trait TensorSource: Send + Sync {
     /// Every tensor's name, in file order.
@@ -63,6 +78,30 @@ pub trait TensorSource: Send + Sync {
     /// Whether a tensor of that name exists.
     fn contains(&self, name: &str) -> bool {
         self.tensor(name).is_ok()
+    }
+
+    /// Rows `rows` of `tensor`, one of this source's, as a matrix of their own, valid until the next call.
+    ///
+    /// # Panics
+    /// If the tensor has fewer rows.
+    fn rows<'a>(
+        &'a self,
+        tensor: &TensorView<'a>,
+        rows: Range<usize>,
+        buffer: &'a mut RowBuffer,
+    ) -> TensorView<'a> {
+        buffer.shape = [rows.len(), tensor.cols()];
+        let bytes = tensor.row_range(rows).expect("rows of the tensor");
+        TensorView {
+            shape: &buffer.shape,
+            bytes: &tensor.bytes[bytes],
+            ..*tensor
+        }
+    }
+
+    /// How the files' numbers are read, as far as their headers do not say: part of what identifies packed weights.
+    fn reading(&self) -> &'static str {
+        ""
     }
 
     /// Drops the resident pages of `name`, after its weights were repacked. Views of it stay valid: a
