@@ -68,14 +68,20 @@ def predict(
 ) -> dict[str, float]:
     """Predicted seconds of the phases that have a ceiling."""
     kv_bytes = executor.block_bytes / BLOCK_SIZE
-    hidden, width = spec.hidden_size, spec.intermediate_size
-    heads, kv_heads = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
-    layers, tokens = spec.num_layers, shape.rows * shape.tokens
+    hidden, tokens = spec.hidden_size, shape.rows * shape.tokens
+    width = sum(layer.ffn.intermediate_size for layer in spec.layers if layer.ffn is not None)
+    gates = sum(
+        layer.ffn.intermediate_size
+        for layer in spec.layers
+        if layer.ffn is not None and "gate" in layer.tensors
+    )
+    heads = sum(each.num_heads * each.head_dim for each in spec.attentions)
+    own = [each for each in spec.attentions if each.kv_layer is None]
     weights = {
-        "qkv": layers * hidden * (heads + 2 * kv_heads),
-        "output": layers * hidden * heads,
-        "gate_up": layers * 2 * hidden * width,
-        "down": layers * hidden * width,
+        "qkv": hidden * (heads + sum(2 * each.num_kv_heads * each.head_dim for each in own)),
+        "output": hidden * heads,
+        "gate_up": hidden * (gates + width),
+        "down": hidden * width,
         "lm_head": spec.vocab_size * hidden,
     }
     bytes_each = executor.info.weight_bytes / sum(weights.values())
@@ -88,7 +94,14 @@ def predict(
     }
     seen = sum(shape.contexts) / shape.rows + (shape.tokens + 1) / 2
     private = sum(shape.contexts) + shape.rows * (shape.tokens - shape.shared) + shape.shared
-    products = 4 * layers * tokens * seen * heads
+    products = (
+        4
+        * tokens
+        * sum(
+            min(seen, each.window or seen) * each.num_heads * each.head_dim
+            for each in spec.attentions
+        )
+    )
     is_int8 = executor.info.kv_dtype == "int8"
     seconds["attention"] = max(
         private * kv_bytes / ceilings.read,

@@ -37,8 +37,8 @@ class ModelWork:
         kv_bytes_per_token: bytes of KV per token, summed over layers.
         parameters: number of weights.
         head_parameters: number of weights in lm_head, which only tokens with logits use.
-        lookup_parameters: number of weights in an embedding matrix that is not lm_head as well. A step
-            reads single rows of it and multiplies nothing. 0 if unknown (models of transformers).
+        lookup_parameters: number of weights in embedding matrices that are not lm_head as well. A step
+            reads single rows of them and multiplies nothing. 0 if unknown (models of transformers).
         integer: whether weights are quantised to integers and multiplied as integers.
     """
 
@@ -59,9 +59,7 @@ class ModelWork:
             kv_bytes_per_token=blocks.block_bytes / blocks.block_size,
             parameters=info.parameters,
             head_parameters=head,
-            lookup_parameters=head
-            if isinstance(spec, ModelSpec) and not spec.tied_embeddings
-            else 0,
+            lookup_parameters=_lookup_parameters(spec) if isinstance(spec, ModelSpec) else 0,
             integer=info.weight_format.upper().startswith("Q"),
         )
 
@@ -89,6 +87,14 @@ class ModelWork:
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dictionary of constructor arguments."""
         return asdict(self)
+
+
+def _lookup_parameters(spec: ModelSpec) -> int:
+    """Number of weights in matrices of which a step reads single rows."""
+    tokens = 0 if spec.tied_embeddings else spec.vocab_size * spec.hidden_size
+    positions = spec.context_length * spec.hidden_size
+    per_layer = spec.vocab_size * spec.num_layers * spec.per_layer_width
+    return tokens + per_layer + (positions if "position_embedding" in spec.tensors else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from engine.files.fields import Fields
 from engine.files.json_file import read_json
 from engine.models import generation_config, gguf, safetensors
 from engine.models.demo import recorded_defaults
+from engine.models.families.gguf_rope import ROPE_TABLES
+from engine.models.families.model_header import MAX_HEAD_DIM
 from engine.models.gguf_parts import model_stem, part_paths
 from engine.models.safetensors_header import ALL_DTYPES, TensorEntry
 from engine.models.spec import ModelSpec
@@ -132,11 +134,11 @@ def _open_gguf(path: Path) -> OpenModel:
     try:
         file = GgufFile(paths)
         tensors = {tensor.name: tensor for tensor in file.tensors}
-        divisors = (
-            file.dequantize(gguf.ROPE_FREQUENCIES).ravel().tolist()
-            if gguf.ROPE_FREQUENCIES in tensors
-            else ()
-        )
+        present = [name for name in ROPE_TABLES if name in tensors]
+        for name in present:
+            if prod(tensors[name].shape) > MAX_HEAD_DIM:
+                raise ModelError(f"{path} has a damaged {name}.")
+        rope_tables = {name: file.dequantize(name).ravel().tolist() for name in present}
     except ValueError as error:
         raise ModelError(str(error)) from error
     metadata, source = file.metadata, str(path)
@@ -150,7 +152,7 @@ def _open_gguf(path: Path) -> OpenModel:
         metadata,
         {name: tuple(tensor.shape) for name, tensor in tensors.items()},
         source=source,
-        rope_divisors=divisors,
+        rope_tables=rope_tables,
     )
     sizes = [(tensor.dtype, prod(tensor.shape)) for tensor in tensors.values()]
     file_bytes = sum(part.stat().st_size for part in paths)

@@ -51,6 +51,16 @@ class Fields:
         }
         return Fields(nested, source=f"{self.source}: {prefix}")
 
+    def filled(self, defaults: Mapping[str, object]) -> "Fields":
+        """These fields, and a default for each key of `defaults` that is missing."""
+        given = {key: value for key, value in self._values.items() if value is not None}
+        return Fields({**defaults, **given}, source=self.source)
+
+    def renamed(self, names: Mapping[str, str]) -> "Fields":
+        """These fields, and the values of other keys under further names: new name to key."""
+        added = {name: self._values[key] for name, key in names.items() if key in self}
+        return Fields({**self._values, **added}, source=self.source)
+
     def wrong(self, key: str, expected: str) -> ModelError:
         """The error for a key whose value is missing or not as expected."""
         value = self._values.get(key)
@@ -124,6 +134,13 @@ class Fields:
         value = self._values.get(key)
         if not isinstance(value, list) or not all(type(item) is int for item in value):
             raise self.wrong(key, "a list of integers")
+        return value
+
+    def flags(self, key: str) -> list[bool]:
+        """A list of booleans; required."""
+        value = self._values.get(key)
+        if not isinstance(value, list) or not all(type(item) is bool for item in value):
+            raise self.wrong(key, "a list of booleans")
         return value
 
     def numbers(self, key: str) -> list[float]:

@@ -1,7 +1,7 @@
-"""`ModelSpec`: a model described layer by layer for the native executor, independent of family and file format.
+"""`ModelSpec`: a model described layer by layer for the native executor, whatever its family and format.
 
-A family's reader (`engine.models.families`) makes one of GGUF metadata or of a config.json. It is passed to the
-native executor as JSON; `ModelSpec::from_json` in the kernels crate validates it again, because memory is
+A family's reader (`engine.models.families`) makes one of GGUF metadata or of a config.json. It is passed to
+the native executor as JSON; `ModelSpec::from_json` in the kernels crate validates it again, because memory is
 allocated by it. The executor has no branch for a family: what a layer does is what its `LayerSpec` says.
 """
 
@@ -16,8 +16,8 @@ RopeStyle = Literal["half", "interleaved"]
 (2i, 2i + 1) (llama-family GGUF, whose q and k rows were permuted for it)."""
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "relu2", "swiglu_clamped"]
-"""Of a feed-forward. `swiglu_clamped` (gpt-oss) is min(g, 7) * sigmoid(1.702 * g) * (clamp(u, -7, 7) + 1); the
-others are applied to the gate, or to the only projection of one that is not gated."""
+"""Of a feed-forward. `swiglu_clamped` (gpt-oss) is min(g, 7) * sigmoid(1.702 * g) * (clamp(u, -7, 7) + 1);
+the others are applied to the gate, or to the only projection of one that is not gated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class RopeScaling:
     """Scaling of the rotary frequencies; fields that a kind does not use keep their defaults.
 
     Attributes:
-        kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023); longrope (Ding et al.
-            2024), whose divisors are the long ones if sequences may be longer than `original_context`.
+        kind: none; linear (Chen et al. 2023); llama3 (Llama 3.1); yarn (Peng et al. 2023); longrope (Ding et
+            al. 2024), whose divisors are the long ones if sequences may be longer than `original_context`.
         factor: context extension factor.
         original_context: context length of pre-training.
         low_freq_factor, high_freq_factor: llama3 only.
@@ -57,7 +57,7 @@ class Rope:
         theta: base of the frequencies.
         dim: leading elements of a head among which pairs are formed; frequency i is theta ** (-2i / dim).
         pairs: pairs that are rotated, from the first on; the others stay as they are. None for all dim / 2.
-        divisors: one entry per rotated pair that divides its frequency (GGUF's `rope_freqs.weight`); or empty.
+        divisors: one per rotated pair, which divides its frequency (GGUF's `rope_freqs.weight`); or empty.
     """
 
     theta: float
@@ -72,8 +72,8 @@ class Rope:
 class TensorRef:
     """Where a weight is stored: a tensor, or some of its rows.
 
-    Row j of the weight is row `start + j // run * step + j % run` of the tensor; `run` 0 means consecutive rows.
-    A vector's elements are its rows.
+    Row j of the weight is row `start + j // run * step + j % run` of the tensor; `run` 0 means consecutive
+    rows. A vector's elements are its rows.
 
     Attributes:
         name: the tensor's name in the file.
@@ -93,31 +93,41 @@ class TensorRef:
 
 
 Tensors = Mapping[str, TensorRef]
-"""Role of a weight to where it is stored. A role that is absent is not computed: a layer without `q.bias` has no
-bias, one without `q_norm` no such norm. The roles of a layer:
+"""Role of a weight to where it is stored. A role that is absent is not computed: a layer without `q.bias` has
+no bias, one without `q_norm` no such norm. The roles of a layer:
 
 | role | shape |
 |---|---|
 | `mixer_norm`, `mixer_norm.bias` | [hidden]: norm of the mixer's input |
 | `mixer_post_norm` | [hidden]: norm of the mixer's output, before it is added to the residual stream |
 | `ffn_norm`, `ffn_norm.bias`, `ffn_post_norm` | the same of the feed-forward |
-| `q`, `k`, `v`, `o` | [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice, [hidden, heads * head_dim] |
+| `q`, `o` | [heads * head_dim, hidden], [hidden, heads * head_dim] |
+| `k`, `v` | [kv_heads * head_dim, hidden] |
 | `q.bias`, `k.bias`, `v.bias`, `o.bias` | a bias of each |
 | `attention_gate` | [heads * head_dim, hidden]: outputs of attention are multiplied with its sigmoid |
 | `q_norm`, `k_norm` | [head_dim], or with `qk_norm_whole` [heads * head_dim] and [kv_heads * head_dim] |
 | `sinks` | [heads]: scores of a position without a value (gpt-oss) |
-| `gate`, `up`, `down` and `.bias` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
+| `gate`, `up`, `down` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
+| `gate.bias`, `up.bias`, `down.bias` | a bias of each |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
 and of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
-`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`.
+`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, and of one with
+per-layer embeddings (Gemma 4) `per_layer_embedding` [rows, layers * width], `per_layer_model_projection`
+[layers * width, hidden], `per_layer_model_norm` [width]. With x the scaled input embedding of token t and
+slices of `width` elements, layer i computes
+
+    p = (norm(slice i of projection(x) / sqrt(hidden)) + slice i of row t * sqrt(width)) / sqrt(2)
+
+by the weights of the model, and by its own adds norm(projection(gelu_tanh(gate(h)) * p)) to its result h,
+before `output_scale`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTemperature:
-    """Factor of queries that grows with their position: 1 + beta * ln(1 + floor(position / original_context))."""
+    """Factor of queries by their position: 1 + beta * ln(1 + floor(position / original_context))."""
 
     beta: float
     original_context: int
@@ -137,8 +147,8 @@ class Attention:
         kv_layer: an earlier layer whose keys and values are read; this one computes none.
         temperature: see `QueryTemperature`; None for none.
 
-    A layer whose weights have `k` but no `v`, and that has no `kv_layer`, uses the projected keys, before norm and
-    rotation, as values.
+    A layer whose weights have `k` but no `v`, and that has no `kv_layer`, uses the projected keys, before
+    norm and rotation, as values.
     """
 
     num_heads: int
@@ -157,7 +167,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) where the layer has no `gate`."""
+    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) in a layer without `gate`."""
 
     intermediate_size: int
     activation: Activation = "silu"

@@ -44,11 +44,37 @@ def tiny_config(architecture: str = "llama", **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in (config | changes).items() if value is not None}
 
 
-def tiny_tensors(*, tied: bool = True) -> dict[str, np.ndarray]:
-    """Enough tensors to open a model (not to run it)."""
-    tensors = {"model.embed_tokens.weight": np.zeros((vocab_size(), 16), np.float32)}
+def tiny_tensors(architecture: str = "llama", *, tied: bool = True) -> dict[str, np.ndarray]:
+    """The tensors of `tiny_config`, zeros."""
+    hidden, keys, inner = 16, 8, 32
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (vocab_size(), hidden),
+        "model.norm.weight": (hidden,),
+    }
+    layer: dict[str, tuple[int, ...]] = {
+        "input_layernorm.weight": (hidden,),
+        "self_attn.q_proj.weight": (hidden, hidden),
+        "self_attn.k_proj.weight": (keys, hidden),
+        "self_attn.v_proj.weight": (keys, hidden),
+        "self_attn.o_proj.weight": (hidden, hidden),
+        "post_attention_layernorm.weight": (hidden,),
+        "mlp.gate_proj.weight": (inner, hidden),
+        "mlp.up_proj.weight": (inner, hidden),
+        "mlp.down_proj.weight": (hidden, inner),
+    }
+    if architecture == "qwen2":
+        layer |= {
+            "self_attn.q_proj.bias": (hidden,),
+            "self_attn.k_proj.bias": (keys,),
+            "self_attn.v_proj.bias": (keys,),
+        }
+    if architecture == "qwen3":
+        layer |= {"self_attn.q_norm.weight": (4,), "self_attn.k_norm.weight": (4,)}
+    for index in range(2):
+        shapes |= {f"model.layers.{index}.{name}": shape for name, shape in layer.items()}
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     if not tied:
-        tensors["lm_head.weight"] = np.zeros((vocab_size(), 16), np.float16)
+        tensors["lm_head.weight"] = np.zeros((vocab_size(), hidden), np.float16)
     return tensors
 
 
@@ -74,15 +100,17 @@ def write_checkpoint(
 ) -> Path:
     """Write a model directory; `files` adds or replaces text files."""
     directory.mkdir(parents=True, exist_ok=True)
-    tensors = tiny_tensors(tied=tied)
+    architecture = str((config or {}).get("model_type", "llama"))
+    tensors = tiny_tensors(architecture, tied=tied)
     if shards == 1:
         save_file(tensors, directory / "model.safetensors")
     else:
         weight_map = {}
-        for number, (name, array) in enumerate(tensors.items(), 1):
-            shard = f"model-{number:05d}-of-{len(tensors):05d}.safetensors"
-            save_file({name: array}, directory / shard)
-            weight_map[name] = shard
+        for number in range(1, shards + 1):
+            shard = f"model-{number:05d}-of-{shards:05d}.safetensors"
+            part = dict(list(tensors.items())[number - 1 :: shards])
+            save_file(part, directory / shard)
+            weight_map |= dict.fromkeys(part, shard)
         index = {"metadata": {}, "weight_map": weight_map}
         (directory / "model.safetensors.index.json").write_text(json.dumps(index))
     (directory / "config.json").write_text(json.dumps(config or tiny_config()))

@@ -16,7 +16,7 @@ from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import MAX_DRAFT_TOKENS, ExecutorInfo, StepPlan
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.reference_sampler import sample_reference
-from engine.models.spec import ModelSpec, RopeScaling
+from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec, Rope
 from engine.text.sequence_breakers import BreakerCompiler
 from tests.fakes.toy_tokenizer import VOCAB_SIZE, ToyTokenizer
 
@@ -264,26 +264,16 @@ def next_token(tokens, params, seed, *, penalty_start, forced=None, bits=None):
 
 
 def toy_spec(context_length=256):
+    attention = Attention(num_heads=2, num_kv_heads=1, head_dim=4, scale=0.5, rope=0)
     return ModelSpec(
         architecture="llama",
-        num_layers=2,
         hidden_size=8,
-        intermediate_size=16,
-        num_heads=2,
-        num_kv_heads=1,
-        head_dim=4,
         vocab_size=VOCAB_SIZE,
         context_length=context_length,
-        rms_norm_eps=1e-5,
-        rope_theta=1e4,
-        rope_style="half",
-        rope_scaling=RopeScaling(),
-        tied_embeddings=True,
-        qkv_bias=False,
-        output_bias=False,
-        mlp_bias=False,
-        qk_norm=False,
-        sliding_windows=(0, 0),
+        norm_eps=1e-5,
+        ropes=(Rope(1e4, 4, "half"),),
+        layers=(LayerSpec(attention, Mlp(16), {}),) * 2,
+        tensors={},
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoConfig
 
 from tests.fakes.tiny_checkpoint import tiny_config
-from tests.unit.models.test_safetensors_spec import spec_of
+from tests.unit.models.test_safetensors_spec import windows_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from tests.unit.models.test_safetensors_spec import spec_of
 )
 def test_sliding_windows_are_those_of_transformers(tmp_path, architecture, changes, windows):
     config = tiny_config(architecture, **changes)
-    assert spec_of(architecture, **changes).sliding_windows == windows
+    assert windows_of(architecture, **changes) == windows
     (tmp_path / "config.json").write_text(json.dumps(config))
     theirs = AutoConfig.from_pretrained(tmp_path)
     kinds = [kind == "sliding_attention" for kind in theirs.layer_types]

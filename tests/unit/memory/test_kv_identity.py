@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.memory.kv_identity import kv_salt
+from engine.models.spec import Rope
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import toy_spec
 
@@ -36,8 +37,8 @@ def test_equal_facts_give_equal_salts(weights):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"spec": replace(toy_spec(), rope_theta=5e5)},
-        {"spec": replace(toy_spec(), sliding_windows=(0, 8))},
+        {"spec": replace(toy_spec(), ropes=(Rope(5e5, 4, "half"),))},
+        {"spec": replace(toy_spec(), layers=toy_spec().layers[:1])},
         {"weight_format": "Q8_0"},
         {"parameters": 251},
         {"tokenizer": SimpleNamespace(fingerprint="other")},

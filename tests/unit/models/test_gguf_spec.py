@@ -3,8 +3,9 @@ import math
 import pytest
 
 from engine.api.errors import ModelError
+from engine.models.families.gguf_rope import DIVISORS, LONG_DIVISORS, SHORT_DIVISORS
 from engine.models.gguf import read_spec
-from engine.models.spec import RopeScaling
+from engine.models.spec import Mlp, Rope, RopeScaling, TensorRef
 from tests.fakes.tiny_gguf import LAYERS, model_fields, model_shapes
 
 VOCAB = 300
@@ -17,29 +18,42 @@ def spec_of(architecture="llama", *, tied=True, divisors=(), shapes=None, **chan
         for key, value in changes.items()
     }
     tensors = shapes or model_shapes(architecture, VOCAB, tied=tied)
-    return read_spec(fields, tensors, source="tiny.gguf", rope_divisors=divisors)
+    tables = {DIVISORS: divisors} if divisors else {}
+    return read_spec(fields, tensors, source="tiny.gguf", rope_tables=tables)
+
+
+def rope_of(architecture="llama", **changes):
+    (rope,) = spec_of(architecture, **changes).ropes
+    return rope
 
 
 def test_llama_shapes_come_from_metadata_and_tensors():
     spec = spec_of()
-    assert (spec.num_layers, spec.hidden_size, spec.intermediate_size) == (2, 32, 64)
-    assert (spec.num_heads, spec.num_kv_heads, spec.head_dim) == (4, 2, 8)
+    assert (spec.num_layers, spec.hidden_size) == (2, 32)
     assert (spec.vocab_size, spec.context_length) == (VOCAB, 128)
-    assert spec.sliding_windows == (0, 0)
-    assert spec.rope_scaling == RopeScaling()
+    for index, layer in enumerate(spec.layers):
+        attention = layer.mixer
+        assert (attention.num_heads, attention.num_kv_heads, attention.head_dim) == (4, 2, 8)
+        assert attention.scale == pytest.approx(8**-0.5)
+        assert (attention.window, attention.rope) == (0, 0)
+        assert layer.ffn == Mlp(64)
+        assert layer.tensors["q"] == TensorRef(f"blk.{index}.attn_q.weight")
+    assert spec.ropes == (Rope(10_000.0, 8, "interleaved"),)
 
 
 @pytest.mark.parametrize(
-    ("architecture", "style", "qkv_bias", "qk_norm"),
+    ("architecture", "style", "biased", "normed"),
     [
         ("llama", "interleaved", False, False),
         ("qwen2", "half", True, False),
         ("qwen3", "half", False, True),
     ],
 )
-def test_architectures_differ_in_rotation_biases_and_norms(architecture, style, qkv_bias, qk_norm):
+def test_architectures_differ_in_rotation_biases_and_norms(architecture, style, biased, normed):
     spec = spec_of(architecture)
-    assert (spec.rope_style, spec.qkv_bias, spec.qk_norm) == (style, qkv_bias, qk_norm)
+    assert spec.ropes[0].style == style
+    assert spec.has_key_bias == biased
+    assert all(("q_norm" in layer.tensors) == normed for layer in spec.layers)
 
 
 def test_embeddings_are_tied_without_an_output_matrix():
@@ -47,22 +61,34 @@ def test_embeddings_are_tied_without_an_output_matrix():
     assert not spec_of(tied=False).tied_embeddings
 
 
-def test_equal_per_layer_sizes_are_accepted():
-    assert spec_of(feed_forward_length=[64] * LAYERS).intermediate_size == 64
-    with pytest.raises(ModelError, match="feed_forward_length"):
-        spec_of(feed_forward_length=[64, 48])
+def test_sizes_may_be_given_per_layer():
+    spec = spec_of(feed_forward_length=[64, 48], **{"attention.head_count_kv": [2, 4]})
+    assert [layer.ffn.intermediate_size for layer in spec.layers] == [64, 48]
+    assert [attention.num_kv_heads for attention in spec.attentions] == [2, 4]
 
 
 def test_an_explicit_head_dimension_takes_precedence():
     spec = spec_of(**{"attention.key_length": 16, "attention.value_length": 16})
-    assert spec.head_dim == 16
+    assert spec.attentions[0].head_dim == 16
 
 
-@pytest.mark.parametrize("heads", [[2, 1], [1, 2], [2] * (LAYERS + 1)])
-def test_42_layers_with_different_kv_heads_are_refused_by_name(heads):
-    """The native KV cache has one shape for all layers (vLLM #54191)."""
+@pytest.mark.parametrize("heads", [[2], [1, 0], [2] * (LAYERS + 1), [True, True], [2, 1 << 20]])
+def test_a_damaged_list_of_sizes_is_named(heads):
     with pytest.raises(ModelError, match="head_count_kv"):
         spec_of(**{"attention.head_count_kv": heads})
+
+
+def test_q_k_and_v_may_be_rows_of_one_tensor():
+    shapes = model_shapes("qwen2", VOCAB, tied=True)
+    for index in range(LAYERS):
+        for suffix in ("weight", "bias"):
+            for name in "qkv":
+                del shapes[f"blk.{index}.attn_{name}.{suffix}"]
+            shapes[f"blk.{index}.attn_qkv.{suffix}"] = (64, 32) if suffix == "weight" else (64,)
+    tensors = spec_of("qwen2", shapes=shapes).layers[1].tensors
+    assert tensors["q"] == TensorRef("blk.1.attn_qkv.weight")
+    assert tensors["k"] == TensorRef("blk.1.attn_qkv.weight", start=32)
+    assert tensors["v.bias"] == TensorRef("blk.1.attn_qkv.bias", start=48)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +106,12 @@ def test_42_layers_with_different_kv_heads_are_refused_by_name(heads):
         ({"attention.layer_norm_rms_epsilon": None}, "epsilon"),
         ({"rope.freq_base": 0.0}, "freq_base"),
         ({"rope.freq_base": math.inf}, "freq_base"),
-        ({"rope.dimension_count": 4}, "dimension_count"),
+        ({"rope.dimension_count": 10}, "dimension_count"),
+        ({"rope.dimension_count": 3}, "dimension_count"),
+        ({"attention.head_count": 64}, "key_length"),
         ({"attention.value_length": 4}, "value_length"),
-        ({"rope.scaling.type": "longrope"}, "scaling.type"),
+        ({"rope.scaling.type": "telepathy"}, "scaling.type"),
+        ({"rope.scaling.type": "longrope"}, "rope_factors_short"),
         ({"rope.scaling.type": "linear"}, "scaling.factor"),
         ({"expert_count": 8}, "mixture of experts"),
     ],
@@ -108,51 +137,82 @@ def test_a_bias_in_some_layers_only_is_refused():
 
 
 def test_linear_scaling_has_a_new_and_an_old_spelling():
-    new = spec_of(**{"rope.scaling.type": "linear", "rope.scaling.factor": 4.0})
-    old = spec_of(**{"rope.scale_linear": 4.0})
-    assert new.rope_scaling == old.rope_scaling == RopeScaling("linear", 4.0)
+    new = rope_of(**{"rope.scaling.type": "linear", "rope.scaling.factor": 4.0})
+    old = rope_of(**{"rope.scale_linear": 4.0})
+    untyped = rope_of(**{"rope.scaling.factor": 4.0})
+    assert new.scaling == old.scaling == untyped.scaling == RopeScaling("linear", 4.0)
 
 
-def test_yarn_scaling_multiplies_its_attention_factor():
-    yarn = {
-        "rope.scaling.type": "yarn",
-        "rope.scaling.factor": 4.0,
-        "rope.scaling.original_context_length": 32,
+YARN = {
+    "rope.scaling.type": "yarn",
+    "rope.scaling.factor": 4.0,
+    "rope.scaling.original_context_length": 32,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "attention"),
+    [
+        ({}, None),
+        ({"rope.scaling.attn_factor": 0.5}, 0.5 * (0.1 * math.log(4.0) + 1)),
+        ({"rope.scaling.yarn_log_multiplier": 1.0}, 1.0),
+        ({"rope.scaling.yarn_attn_factor": 1.25}, 1.25),
+    ],
+)
+def test_yarn_scaling_and_its_attention_factor(changes, attention):
+    scaling = rope_of(**YARN, **changes).scaling
+    assert (scaling.kind, scaling.factor, scaling.original_context) == ("yarn", 4.0, 32)
+    assert scaling.attention_factor == (attention and pytest.approx(attention))
+
+
+def test_longrope_is_recognised_by_its_tables():
+    fields = model_fields("llama") | {
+        "llama.rope.scaling.original_context_length": 32,
+        "llama.rope.scaling.attn_factor": 1.19,
     }
-    assert spec_of(**yarn).rope_scaling == RopeScaling("yarn", 4.0, 32)
-    scaled = spec_of(**yarn, **{"rope.scaling.attn_factor": 0.5}).rope_scaling
-    assert scaled.attention_factor == pytest.approx(0.5 * (0.1 * math.log(4.0) + 1))
+    tables = {SHORT_DIVISORS: [1.0, 1.5, 2.0, 4.0], LONG_DIVISORS: [2.0, 3.0, 4.0, 8.0]}
+    shapes = model_shapes("llama", VOCAB, tied=True)
+    (rope,) = read_spec(fields, shapes, source="x.gguf", rope_tables=tables).ropes
+    assert rope.scaling == RopeScaling(
+        "longrope",
+        4.0,
+        32,
+        attention_factor=1.19,
+        short_divisors=(1.0, 1.5, 2.0, 4.0),
+        long_divisors=(2.0, 3.0, 4.0, 8.0),
+    )
 
 
-def llama3_divisors(factor=8.0, theta=10_000.0, head_dim=8, original=8192):
-    divisors = []
-    for index in range(head_dim // 2):
-        wavelength = 2 * math.pi * theta ** (2 * index / head_dim)
-        if wavelength < original / 4:
-            divisors.append(1.0)
-        elif wavelength > original:
-            divisors.append(factor)
-        else:
-            smooth = (original / wavelength - 1) / 3
-            divisors.append(1 / ((1 - smooth) / factor + smooth))
-    return divisors
+def test_a_table_of_divisors_is_kept():
+    divisors = [1.0, 1.0, 4.0, 8.0]
+    assert rope_of(divisors=divisors).divisors == tuple(divisors)
+    assert rope_of(divisors=[1.0] * 4).divisors == ()
 
 
-def test_llama3_scaling_is_recognised_by_its_divisors():
-    spec = spec_of(divisors=llama3_divisors(theta=500_000.0), **{"rope.freq_base": 500_000.0})
-    assert spec.rope_scaling == RopeScaling("llama3", 8.0, 8192)
+def test_pairs_with_an_enormous_divisor_are_not_rotated():
+    rope = rope_of(divisors=[1.0, 1.0, 1e30, 1e30])
+    assert (rope.pairs, rope.divisors) == (2, ())
+    with pytest.raises(ModelError, match="damaged rope_freqs"):
+        rope_of(divisors=[1.0, 1e30, 1.0, 1e30])
 
 
-def test_other_divisors_are_refused():
-    with pytest.raises(ModelError, match=r"not Llama 3\.1's"):
-        spec_of(divisors=[1.0, 2.0, 3.0, 8.0], **{"rope.freq_base": 500_000.0})
+@pytest.mark.parametrize("divisors", [[1.0, math.nan, 1.0, 1.0], [1.0], [1.0, 0.0, 1.0, 1.0]])
+def test_damaged_divisors_are_refused(divisors):
     with pytest.raises(ModelError, match="damaged"):
-        spec_of(divisors=[1.0, math.nan, 1.0, 1.0])
-    assert spec_of(divisors=[1.0] * 4).rope_scaling == RopeScaling()
+        spec_of(divisors=divisors)
 
 
-def test_only_llama_files_may_have_a_sliding_window():
-    assert spec_of(**{"attention.sliding_window": 64}).sliding_windows == (64, 64)
-    assert spec_of(**{"attention.sliding_window": 4096}).sliding_windows == (0, 0)
+def test_two_kinds_of_scaling_are_refused():
+    with pytest.raises(ModelError, match="two kinds"):
+        spec_of(divisors=[2.0] * 4, **YARN)
+
+
+def windows_of(architecture="llama", **changes):
+    return [attention.window for attention in spec_of(architecture, **changes).attentions]
+
+
+def test_only_llama_files_may_have_a_sliding_window_in_every_layer():
+    assert windows_of(**{"attention.sliding_window": 64}) == [64, 64]
+    assert windows_of(**{"attention.sliding_window": 4096}) == [0, 0]
     with pytest.raises(ModelError, match="sliding_window"):
         spec_of("qwen2", **{"attention.sliding_window": 64})

@@ -8,36 +8,57 @@ from engine.api.errors import ModelError
 from engine.files.fields import Fields
 from engine.models.safetensors import read_spec, read_tensors, weight_files
 from engine.models.safetensors_header import TensorEntry, read_header
-from engine.models.spec import RopeScaling
-from tests.fakes.tiny_checkpoint import CLASSES, tiny_config, write_checkpoint
+from engine.models.spec import Rope, RopeScaling, TensorRef
+from tests.fakes.tiny_checkpoint import CLASSES, tiny_config, tiny_tensors, write_checkpoint
 
-TENSORS = {"lm_head.weight": TensorEntry((1, 1), "F32")}
+
+def tensors_of(architecture="llama", *, tied=False):
+    return {
+        name: TensorEntry(array.shape, "F32")
+        for name, array in tiny_tensors(architecture, tied=tied).items()
+    }
 
 
 def spec_of(architecture="llama", **changes):
     config = Fields(tiny_config(architecture, **changes), source="config.json")
-    return read_spec(config, TENSORS)
+    return read_spec(config, tensors_of(architecture))
+
+
+def windows_of(architecture, **changes):
+    return tuple(attention.window for attention in spec_of(architecture, **changes).attentions)
 
 
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_shapes_and_flags(architecture):
     spec = spec_of(architecture)
-    assert (spec.num_layers, spec.hidden_size, spec.head_dim) == (2, 16, 4)
-    assert spec.rope_style == "half"
-    assert spec.qkv_bias == (architecture == "qwen2")
-    assert spec.qk_norm == (architecture == "qwen3")
+    attention = spec.attentions[0]
+    assert (spec.num_layers, spec.hidden_size, attention.head_dim) == (2, 16, 4)
+    assert spec.ropes == (Rope(10_000.0, 4, "half"),)
+    assert spec.has_key_bias == (architecture == "qwen2")
+    assert all(("q_norm" in layer.tensors) == (architecture == "qwen3") for layer in spec.layers)
+    assert spec.layers[1].tensors["q"] == TensorRef("model.layers.1.self_attn.q_proj.weight")
 
 
 def test_llama_biases_follow_the_config():
-    spec = spec_of(attention_bias=True, mlp_bias=True)
-    assert (spec.qkv_bias, spec.output_bias, spec.mlp_bias) == (True, True, True)
+    config = Fields(tiny_config(attention_bias=True, mlp_bias=True), source="config.json")
+    with pytest.raises(ModelError, match=r"has no model\.layers\.0\.self_attn\.q_proj\.bias"):
+        read_spec(config, tensors_of())
+    biased = tensors_of()
+    for name in list(biased):
+        if "_proj" in name:
+            biased[name.replace("weight", "bias")] = TensorEntry((1,), "F32")
+    roles = read_spec(config, biased).layers[1].tensors
+    assert {"q.bias", "k.bias", "v.bias", "o.bias", "gate.bias", "up.bias", "down.bias"} <= set(
+        roles
+    )
+    assert "q.bias" not in read_spec(Fields(tiny_config(), source="x"), biased).layers[1].tensors
 
 
 def test_an_untied_head_must_exist():
     config = Fields(tiny_config(tie_word_embeddings=False), source="config.json")
-    assert not read_spec(config, TENSORS).tied_embeddings
+    assert not read_spec(config, tensors_of()).tied_embeddings
     with pytest.raises(ModelError, match=r"lm_head\.weight"):
-        read_spec(config, {})
+        read_spec(config, tensors_of(tied=True))
 
 
 LLAMA3 = {
@@ -47,6 +68,7 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 YARN = {"factor": 4.0, "original_max_position_embeddings": 32}
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 2.0], "long_factor": [2.0, 4.0]}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +82,16 @@ YARN = {"factor": 4.0, "original_max_position_embeddings": 32}
             "yarn",
             RopeScaling("yarn", 4.0, 32, beta_fast=16.0, attention_factor=1.2),
         ),
+        (
+            YARN | {"mscale": 1.0, "mscale_all_dim": 1.0, "truncate": False},
+            "yarn",
+            RopeScaling("yarn", 4.0, 32, truncate=False, attention_factor=1.0),
+        ),
+        (
+            LONGROPE | {"original_max_position_embeddings": 32},
+            "longrope",
+            RopeScaling("longrope", 4.0, 32, short_divisors=(1.0, 2.0), long_divisors=(2.0, 4.0)),
+        ),
         ({}, "default", RopeScaling()),
     ],
 )
@@ -69,8 +101,7 @@ def test_rope_scaling_in_every_spelling(settings, kind, expected):
     new = spec_of(
         rope_parameters=settings | {"rope_type": kind, "rope_theta": 5e5}, rope_theta=None
     )
-    assert oldest.rope_scaling == old.rope_scaling == new.rope_scaling == expected
-    assert oldest.rope_theta == old.rope_theta == new.rope_theta == 5e5
+    assert oldest.ropes == old.ropes == new.ropes == (Rope(5e5, 4, "half", expected),)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +113,7 @@ def test_rope_scaling_in_every_spelling(settings, kind, expected):
     ],
 )
 def test_sliding_windows_of_mistral_alone(architecture, changes, windows):
-    assert spec_of(architecture, **changes).sliding_windows == windows
+    assert windows_of(architecture, **changes) == windows
 
 
 @pytest.mark.parametrize(
@@ -94,7 +125,7 @@ def test_sliding_windows_of_mistral_alone(architecture, changes, windows):
         ({"model_type": "../../etc"}, "etc"),
         ({"model_type": 7}, "model_type"),
         ({"architectures": ["LlamaForSequenceClassification"]}, "SequenceClassification"),
-        ({"hidden_act": "gelu"}, "hidden_act"),
+        ({"hidden_act": "telepathy"}, "hidden_act"),
         ({"hidden_size": -1}, "hidden_size"),
         ({"hidden_size": 1e30}, "hidden_size"),
         ({"hidden_size": [16]}, "hidden_size"),
@@ -102,13 +133,20 @@ def test_sliding_windows_of_mistral_alone(architecture, changes, windows):
         ({"num_attention_heads": 0}, "num_attention_heads"),
         ({"vocab_size": None}, "vocab_size"),
         ({"rms_norm_eps": "tiny"}, "rms_norm_eps"),
-        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
+        ({"partial_rotary_factor": 1.5}, "partial_rotary_factor"),
+        ({"partial_rotary_factor": 0.3}, "partial_rotary_factor"),
+        ({"num_attention_heads": 64}, "head_dim"),
         ({"rope_scaling": "linear"}, "rope_scaling"),
         ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "rope_type"),
         ({"rope_scaling": {"rope_type": "linear"}}, "factor"),
         ({"rope_scaling": {"rope_type": "linear", "factor": -2.0}}, "factor"),
         ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "low_freq_factor"),
-        ({"rope_scaling": YARN | {"rope_type": "yarn", "mscale": 1.0}}, "mscale"),
+        (
+            {"rope_scaling": YARN | {"rope_type": "yarn", "mscale": 1.0, "mscale_all_dim": -9.0}},
+            "mscale",
+        ),
+        ({"rope_scaling": LONGROPE | {"long_factor": [1.0]}}, "long_factor"),
+        ({"rope_scaling": LONGROPE | {"short_factor": [1.0, 0.0]}}, "short_factor"),
     ],
 )
 def test_hostile_configs_are_refused_in_one_sentence(changes, word):

@@ -1,0 +1,49 @@
+"""Llama and Mistral: the layer that most families vary."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.role_names import ATTENTION_BIASES, LLAMA, MLP_BIASES, TOP
+from engine.models.spec import ModelSpec
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    # Files of Mistral name llama, too; theirs have a window in every layer.
+    attentions = header.attentions(windows=(header.window(),) * header.num_layers)
+    return header.model(
+        attentions,
+        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
+        header.model_tensors(TOP),
+        ropes=(header.rope("interleaved"),),
+    )
+
+
+def _read_llama(header: CheckpointHeader) -> ModelSpec:
+    names = dict(LLAMA)
+    if header.text.flag("attention_bias", default=False):
+        names |= ATTENTION_BIASES
+    if header.text.flag("mlp_bias", default=False):
+        names |= MLP_BIASES
+    return header.model(
+        header.attentions(),
+        header.all_layer_tensors(names),
+        header.model_tensors(TOP),
+        ropes=(header.rope(),),
+        activation=header.activation(),
+    )
+
+
+def _read_mistral(header: CheckpointHeader) -> ModelSpec:
+    return header.model(
+        header.attentions(windows=(header.window(),) * header.num_layers),
+        header.all_layer_tensors(LLAMA),
+        header.model_tensors(TOP),
+        ropes=(header.rope(),),
+        activation=header.activation(),
+    )
+
+
+LLAMA_FAMILY = Family("llama", ("llama",), _read_gguf, {"llama": "LlamaForCausalLM"}, _read_llama)
+MISTRAL = Family(
+    "mistral", classes={"mistral": "MistralForCausalLM"}, read_checkpoint=_read_mistral
+)

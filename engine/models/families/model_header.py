@@ -1,0 +1,224 @@
+"""`ModelHeader`: sizes and tensor names of a model's files, the same for both file formats."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from engine.api.errors import ModelError
+from engine.files.fields import Fields
+from engine.models.spec import (
+    Activation,
+    Attention,
+    LayerSpec,
+    Mlp,
+    ModelSpec,
+    QueryTemperature,
+    Rope,
+    TensorRef,
+    Tensors,
+)
+
+MAX_LAYERS = 4096
+MAX_WIDTH = 1 << 20
+MAX_HEADS = 1024
+MAX_HEAD_DIM = 512
+MAX_CONTEXT = 1 << 28
+MAX_VOCAB = 1 << 24
+
+
+class ModelHeader(ABC):
+    """What a family's reader reads.
+
+    Sizes are validated when they are first read, so that nothing is allocated by an unchecked number.
+
+    Attributes:
+        family: name of the family, `ModelSpec.architecture`.
+        fields: the metadata; keys of the architecture in a GGUF file, of config.json in a checkpoint.
+        shapes: shape of every tensor, slowest-varying dimension first.
+    """
+
+    def __init__(
+        self, family: str, fields: Fields, shapes: Mapping[str, tuple[int, ...]], *, source: str
+    ) -> None:
+        """`source` names the file in messages."""
+        self.family = family
+        self.fields = fields
+        self.shapes = shapes
+        self.source = source
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """Rows of the embedding matrix."""
+
+    @property
+    @abstractmethod
+    def hidden_size(self) -> int:
+        """Width of the residual stream."""
+
+    @property
+    @abstractmethod
+    def num_layers(self) -> int:
+        """Number of layers."""
+
+    @property
+    @abstractmethod
+    def context_length(self) -> int:
+        """Tokens of the longest sequence."""
+
+    @property
+    @abstractmethod
+    def num_heads(self) -> tuple[int, ...]:
+        """Query heads of each layer."""
+
+    @property
+    @abstractmethod
+    def num_kv_heads(self) -> tuple[int, ...]:
+        """Heads of keys and values of each layer."""
+
+    @property
+    @abstractmethod
+    def head_dim(self) -> int:
+        """Elements of a head."""
+
+    @property
+    @abstractmethod
+    def intermediate_sizes(self) -> tuple[int, ...]:
+        """Inner width of each layer's feed-forward."""
+
+    @property
+    @abstractmethod
+    def rms_norm_eps(self) -> float:
+        """Epsilon of RMS norms."""
+
+    @property
+    @abstractmethod
+    def layer_norm_eps(self) -> float:
+        """Epsilon of LayerNorm."""
+
+    @abstractmethod
+    def layer_tensors(self, index: int, names: Mapping[str, str]) -> Tensors:
+        """The weights of a layer.
+
+        Args:
+            index: the layer.
+            names: role to name in a checkpoint, without what comes before it; a GGUF file has a name of its
+                own for each role.
+
+        Raises:
+            ModelError: the file has no tensor for one of the roles.
+        """
+
+    @abstractmethod
+    def model_tensors(self, names: Mapping[str, str]) -> Tensors:
+        """The weights outside the layers, as `layer_tensors`; `lm_head` only if it is not tied."""
+
+    def attentions(
+        self,
+        *,
+        windows: Sequence[int] | None = None,
+        ropes: Sequence[int | None] | None = None,
+        scale: float | None = None,
+        softcap: float = 0.0,
+        qk_norm_whole: bool = False,
+        temperature: QueryTemperature | None = None,
+    ) -> tuple[Attention, ...]:
+        """One attention per layer.
+
+        Args:
+            windows: of each layer; None for no windows.
+            ropes: the rotary embedding of each layer; None for the first one everywhere.
+            scale: of scores; None for 1 / sqrt(head_dim).
+            softcap, qk_norm_whole, temperature: of all layers, see `Attention`.
+        """
+        count, dim = self.num_layers, self.head_dim
+        return tuple(
+            Attention(
+                num_heads=heads,
+                num_kv_heads=kv_heads,
+                head_dim=dim,
+                scale=dim**-0.5 if scale is None else scale,
+                rope=rope,
+                window=0 if window >= self.context_length else window,
+                softcap=softcap,
+                qk_norm_whole=qk_norm_whole,
+                temperature=temperature,
+            )
+            for heads, kv_heads, window, rope in zip(
+                self.num_heads,
+                self.num_kv_heads,
+                (0,) * count if windows is None else windows,
+                (0,) * count if ropes is None else ropes,
+                strict=True,
+            )
+        )
+
+    def model(
+        self,
+        attentions: Sequence[Attention],
+        layer_tensors: Sequence[Tensors],
+        tensors: Tensors,
+        *,
+        ropes: tuple[Rope, ...],
+        activation: Activation = "silu",
+        layer_norm: bool = False,
+        embedding_multiplier: float = 1.0,
+        residual_multiplier: float = 1.0,
+        logit_multiplier: float = 1.0,
+        logit_softcap: float = 0.0,
+        per_layer_width: int = 0,
+    ) -> ModelSpec:
+        """The description of a model whose layers are an attention and a feed-forward."""
+        return ModelSpec(
+            architecture=self.family,
+            hidden_size=self.hidden_size,
+            vocab_size=self.vocab_size,
+            context_length=self.context_length,
+            norm="layer" if layer_norm else "rms",
+            norm_eps=self.layer_norm_eps if layer_norm else self.rms_norm_eps,
+            ropes=ropes,
+            layers=tuple(
+                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
+                for attention, intermediate_size, weights in zip(
+                    attentions, self.intermediate_sizes, layer_tensors, strict=True
+                )
+            ),
+            tensors=tensors,
+            embedding_multiplier=embedding_multiplier,
+            residual_multiplier=residual_multiplier,
+            logit_multiplier=logit_multiplier,
+            logit_softcap=logit_softcap,
+            per_layer_width=per_layer_width,
+        )
+
+    def all_layer_tensors(self, names: Mapping[str, str]) -> list[Tensors]:
+        """`layer_tensors` of every layer, all with the same roles."""
+        return [self.layer_tensors(index, names) for index in range(self.num_layers)]
+
+    def require(self, name: str) -> str:
+        """`name`, if the file has a tensor of this name; `ModelError` otherwise."""
+        if name not in self.shapes:
+            raise ModelError(f"{self.source} has no {name[:120]}.")
+        return name
+
+
+def split_rows(
+    name: str, parts: Mapping[str, int], *, transposed: bool = False
+) -> dict[str, TensorRef]:
+    """Roles whose weights are stored one after another in the rows of one tensor.
+
+    Args:
+        name: the tensor.
+        parts: role to number of rows, in the order of the tensor.
+        transposed: see `TensorRef`.
+    """
+    refs, start = {}, 0
+    for role, rows in parts.items():
+        refs[role] = TensorRef(name, start=start, transposed=transposed)
+        start += rows
+    return refs
+
+
+def qkv_rows(attention: Attention) -> dict[str, int]:
+    """Rows of q, k and v where they are stored one after another."""
+    keys = attention.num_kv_heads * attention.head_dim
+    return {"q": attention.num_heads * attention.head_dim, "k": keys, "v": keys}
