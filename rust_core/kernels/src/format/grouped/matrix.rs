@@ -83,6 +83,7 @@ impl Matrix {
             let whole = outputs > 0 && (1..=inputs).contains(&num_groups);
             (zeros_fit && whole).then_some(([outputs, inputs], num_groups))
         };
+        // The width follows from the shapes if there are more than four outputs; otherwise it is 4 bits.
         let found = WIDTHS
             .into_iter()
             .find_map(|bits| Some((bits, fits(bits)?)));
