@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use pravaha_kernels::attention::{CHUNK, Scratch, Segment, Task, attend};
 use pravaha_kernels::dispatch::Level;
-use pravaha_kernels::kv_cache::{KvCache, KvDtype, KvShape};
+use pravaha_kernels::kv_cache::{KvCache, KvDtype, KvHeads, KvShape};
 
 const BLOCK: usize = 32;
 const KV_HEADS: usize = 3;
@@ -72,11 +72,15 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
     };
     let mut kv = KvCache::new(KvShape {
         dtype,
-        layers: shape.layers,
         blocks: sequences * width,
         block_size: BLOCK,
-        kv_heads: KV_HEADS,
-        head_dim: DIM,
+        layers: vec![
+            KvHeads {
+                kv_heads: KV_HEADS,
+                head_dim: DIM,
+            };
+            shape.layers
+        ],
     })
     .expect("memory");
     kv.prefault();
@@ -142,12 +146,14 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
             let start = Instant::now();
             for kv_head in 0..KV_HEADS {
                 let task = Task {
-                    layer,
+                    kv: kv.layer(layer),
                     kv_head,
                     head: kv_head * GROUP,
                     heads: GROUP,
                     window: 0,
                     scale: 0.125,
+                    softcap: 0.0,
+                    sinks: None,
                     tokens: &tokens,
                     positions: &positions,
                     segments: &segments,
@@ -166,7 +172,7 @@ fn run(level: Level, dtype: KvDtype, shape: &Shape) {
                 };
                 let ahead = (kv_head + 1 < KV_HEADS).then_some(&ahead);
                 // SAFETY: the level was chosen for this machine; extents match.
-                unsafe { attend(level, &kv, &task, None, ahead, &mut scratch) };
+                unsafe { attend(level, &task, None, ahead, &mut scratch) };
             }
             *best = start.elapsed().min(*best);
         }

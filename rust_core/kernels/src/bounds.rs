@@ -21,8 +21,7 @@ use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
 use crate::sampler::{
     self, MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score, token_id_logprobs,
 };
-use crate::spec::ModelSpec;
-use crate::spec::tests::tiny_json;
+use crate::spec::tests::tiny_rope;
 
 fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.available())
@@ -107,11 +106,10 @@ proptest! {
 
     #[test]
     fn rotated_heads(seed: u64, pairs in 1usize..65, position in 0usize..9, interleaved: bool) {
-        let mut json = tiny_json();
-        json["head_dim"] = (2 * pairs).into();
-        json["rope_style"] = if interleaved { "interleaved" } else { "half" }.into();
-        let spec = ModelSpec::from_json(&json.to_string()).unwrap();
-        let rope = Rope::new(&spec, None, 9).unwrap();
+        let mut json = tiny_rope();
+        json["dim"] = (2 * pairs).into();
+        json["style"] = if interleaved { "interleaved" } else { "half" }.into();
+        let rope = Rope::new(&serde_json::from_value(json).unwrap(), 9).unwrap();
         on_both_sides(|| for level in levels() {
             // SAFETY: the level is available.
             unsafe { rope.rotate(level, &mut random(2 * pairs, seed), position) };

@@ -14,7 +14,7 @@ use crate::attention::Work;
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, open_model_weights};
-use crate::kv_cache::{KvCache, KvDtype, KvShape};
+use crate::kv_cache::{KvCache, KvDtype, KvHeads, KvShape};
 use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
@@ -23,7 +23,7 @@ use crate::quantize::WeightMode;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
-use crate::spec::ModelSpec;
+use crate::spec::{AttentionSpec, ModelSpec};
 use crate::step::{COUNTERS, Model, Step, narrows};
 use crate::topology::Topology;
 use crate::weights::Weights;
@@ -127,7 +127,10 @@ pub struct Executor {
     /// Bytes of `scratch`.
     work_bytes: usize,
     plan: Plan,
-    attention: Work,
+    /// One for each kind of attention.
+    attention: Vec<Work>,
+    /// A layer of each kind of attention.
+    kinds: Vec<usize>,
     logit_tokens: Vec<usize>,
     counters: Vec<AtomicUsize>,
     timed: bool,
@@ -171,25 +174,37 @@ impl Executor {
         let (scratch, work_bytes) =
             with_reserved_bytes(|| Scratch::new(&spec, &limits, pool.size()));
         let scratch = scratch?;
-        let rope = Rope::new(&spec, weights.rope_factors.as_deref(), limits.max_model_len)?;
+        let ropes = spec.ropes.iter();
+        let ropes = ropes.map(|rope| Rope::new(rope, limits.max_model_len));
+        let ropes = ropes.collect::<Result<_, _>>()?;
+        let (kinds, work_of) = attention_kinds(&spec);
+        let (rows, tokens) = (limits.max_rows, limits.max_batched_tokens);
+        let works = kinds
+            .into_iter()
+            .map(|layer| {
+                (
+                    layer,
+                    Work::with_capacity(rows, tokens, num_heads(&spec, layer)),
+                )
+            })
+            .unzip();
+        let (kinds, attention): (Vec<usize>, Vec<Work>) = works;
         Ok(Self {
             plan: Plan::new(limits)?,
-            attention: Work::with_capacity(
-                limits.max_rows,
-                limits.max_batched_tokens,
-                spec.num_heads,
-            ),
+            attention,
+            kinds,
             logit_tokens: Vec::with_capacity(
                 limits.max_rows + MAX_DRAFT_TOKENS + limits.max_batched_tokens,
             ),
-            counters: (0..(spec.num_layers + 1) * COUNTERS)
+            counters: (0..(spec.layers.len() + 1) * COUNTERS)
                 .map(|_| AtomicUsize::new(0))
                 .collect(),
             model: Model {
                 spec,
                 weights,
-                rope,
+                ropes,
                 kv,
+                work_of,
                 level,
             },
             pool,
@@ -267,10 +282,14 @@ impl Executor {
         }
         for run in &self.plan.runs {
             let first = run.first_position;
-            self.model.rope.prepare(first..first + run.tokens);
+            for rope in &mut self.model.ropes {
+                rope.prepare(first..first + run.tokens);
+            }
         }
-        self.attention
-            .plan(&self.model.spec, &self.plan, self.pool.size());
+        for (work, &layer) in self.attention.iter_mut().zip(&self.kinds) {
+            let spec = self.model.spec.layers[layer].attention();
+            work.plan(spec.expect("attention"), &self.plan, self.pool.size());
+        }
         self.logit_tokens.clear();
         let samples = self.plan.samples.iter().map(|sample| sample.token);
         let scores = self.plan.scores.iter().map(|score| score.token);
@@ -285,7 +304,7 @@ impl Executor {
             plan: &self.plan,
             attention: &self.attention,
             logit_tokens: &self.logit_tokens,
-            narrow: narrows(&self.logit_tokens, self.plan.token_ids.len()),
+            narrow: self.may_narrow() && narrows(&self.logit_tokens, self.plan.token_ids.len()),
             counters: &self.counters,
             timed: self.timed,
         };
@@ -294,6 +313,12 @@ impl Executor {
         } else {
             self.pool.run(&|worker| step.run(worker))
         }
+    }
+
+    /// Whether rows without logits can be dropped in the last layer: only attention looks at other rows.
+    fn may_narrow(&self) -> bool {
+        let last = self.model.spec.layers.last();
+        last.is_some_and(|layer| layer.attention().is_some())
     }
 
     /// Copy the results of the computed step to `output`, which is as long as at its beginning.
@@ -387,14 +412,38 @@ impl Executor {
 
 /// Dimensions of the KV cache.
 fn kv_shape(spec: &ModelSpec, config: &ExecutorConfig) -> Result<KvShape, KernelError> {
+    let heads = |(_, attention): (usize, &AttentionSpec)| KvHeads {
+        kv_heads: attention.num_kv_heads,
+        head_dim: attention.head_dim,
+    };
     Ok(KvShape {
         dtype: KvDtype::parse(&config.kv_dtype)?,
-        layers: spec.num_layers,
         blocks: config.num_blocks,
         block_size: config.block_size,
-        kv_heads: spec.num_kv_heads,
-        head_dim: spec.head_dim,
+        layers: spec.cached_attentions().map(heads).collect(),
     })
+}
+
+/// Attention layers whose rows are divided into items in the same way: a layer of each kind, and each layer's kind.
+fn attention_kinds(spec: &ModelSpec) -> (Vec<usize>, Vec<usize>) {
+    let key = |one: &AttentionSpec| (one.num_heads, one.num_kv_heads, one.window);
+    let mut kinds: Vec<usize> = Vec::new();
+    let mut work_of = vec![0; spec.layers.len()];
+    for (index, attention) in spec.attentions() {
+        let same = |&kind: &usize| spec.layers[kind].attention().map(key) == Some(key(attention));
+        work_of[index] = kinds.iter().position(same).unwrap_or(kinds.len());
+        if work_of[index] == kinds.len() {
+            kinds.push(index);
+        }
+    }
+    (kinds, work_of)
+}
+
+/// Query heads of an attention layer.
+fn num_heads(spec: &ModelSpec, layer: usize) -> usize {
+    spec.layers[layer]
+        .attention()
+        .map_or(0, |one| one.num_heads)
 }
 
 /// Check the sizes that determine memory allocations.

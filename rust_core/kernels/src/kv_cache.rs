@@ -1,5 +1,8 @@
 //! The paged KV cache: blocks laid out for the attention kernel.
 //!
+//! A block holds the keys and values of its tokens in every layer; layers may differ in their heads. All blocks of a layer
+//! are contiguous.
+//!
 //! A block of a layer holds, for each KV head, its tokens in tiles of 16: keys, then values. Keys are stored
 //! `[dimension][16]`, so that a vector of 16 scores is accumulated with one multiply-add per dimension and
 //! no horizontal sum. Values are stored `[token][padded dimension]`. Slots that have not been written hold
@@ -13,9 +16,13 @@
 mod block_copy;
 mod codes;
 mod head;
+mod layer;
+mod tile_layout;
 
 pub(crate) use codes::ZERO_CODE;
 pub(crate) use head::KvHead;
+pub use layer::KvLayer;
+pub(crate) use tile_layout::TileLayout;
 
 use crate::arena::Arena;
 use crate::error::KernelError;
@@ -68,92 +75,61 @@ impl KvDtype {
     }
 }
 
-/// Dimensions of a cache.
+/// The KV heads of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KvHeads {
+    pub kv_heads: usize,
+    pub head_dim: usize,
+}
+
+/// Dimensions of a cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KvShape {
     pub dtype: KvDtype,
-    pub layers: usize,
     pub blocks: usize,
     /// Tokens in a block; a multiple of 16.
     pub block_size: usize,
-    pub kv_heads: usize,
-    pub head_dim: usize,
+    /// The layers that have keys and values of their own.
+    pub layers: Vec<KvHeads>,
 }
 
 /// Inputs per lane of an int8 dot product.
 pub(crate) const QUAD: usize = 4;
 
 impl KvShape {
-    fn padded_dim(&self) -> usize {
-        self.head_dim.next_multiple_of(LANES)
-    }
-
-    /// Bytes of a tile's keys.
-    fn key_bytes(&self) -> usize {
-        let dims = match self.dtype {
-            KvDtype::F16 | KvDtype::F32 => self.head_dim,
-            KvDtype::Int8 => self.padded_dim(),
-        };
-        LANES * dims * self.dtype.bytes()
-    }
-
-    /// Bytes of the scales of a tile's keys; the same for its values.
-    fn scale_bytes(&self) -> usize {
-        LANES * self.dtype.scale_bytes()
-    }
-
-    /// Byte offsets within a tile.
-    pub(crate) fn tile_layout(&self) -> TileLayout {
-        let key_scales = self.key_bytes();
-        let value_scales = key_scales + self.scale_bytes();
-        TileLayout {
-            key_scales,
-            value_scales,
-            values: value_scales + self.scale_bytes(),
-        }
-    }
-
-    /// Bytes of a tile up to the end of the values of its first `tokens` tokens.
-    pub(crate) fn bytes_of(&self, tokens: usize) -> usize {
-        let tokens = match self.dtype {
-            KvDtype::F16 | KvDtype::F32 => tokens,
-            KvDtype::Int8 => LANES,
-        };
-        self.tile_layout().values + tokens * self.padded_dim() * self.dtype.bytes()
-    }
-
-    /// Bytes of one KV head's part of a block of one layer.
+    /// Bytes of one KV head's part of a block of a layer with such heads.
     ///
     /// # Errors
     /// The block size or the head dimension is impossible, or the bytes are too many for an address.
-    fn head_bytes(&self) -> Result<usize, KernelError> {
+    fn head_bytes(&self, heads: &KvHeads) -> Result<usize, KernelError> {
         if self.block_size == 0 || !self.block_size.is_multiple_of(LANES) {
             return Err(KernelError::config(format!(
                 "A KV block of {} tokens is not possible: choose a multiple of {LANES}.",
                 self.block_size
             )));
         }
-        if self.head_dim == 0 || self.head_dim > MAX_HEAD_DIM {
+        if heads.head_dim == 0 || heads.head_dim > MAX_HEAD_DIM {
             return Err(KernelError::config(format!(
                 "KV heads of {} dimensions are not possible: the most is {MAX_HEAD_DIM}.",
-                self.head_dim
+                heads.head_dim
             )));
         }
-        // The bytes of a tile cannot overflow, because the head dimension is bounded.
         (self.block_size / LANES)
-            .checked_mul(self.bytes_of(LANES))
+            .checked_mul(TileLayout::new(self.dtype, heads.head_dim).end)
             .ok_or_else(too_large)
     }
 
     /// Bytes of a block over all layers: the pool is as many times larger as it has blocks.
     ///
     /// # Errors
-    /// The block size or the head dimension is impossible, or the bytes are too many for an address.
+    /// The block size or a head dimension is impossible, or the bytes are too many for an address.
     pub fn block_bytes(&self) -> Result<usize, KernelError> {
-        self.head_bytes()?
-            .checked_mul(self.kv_heads)
-            .and_then(|bytes| bytes.checked_mul(self.layers))
-            .ok_or_else(too_large)
+        self.layers.iter().try_fold(0usize, |bytes, heads| {
+            self.head_bytes(heads)?
+                .checked_mul(heads.kv_heads)
+                .and_then(|layer| bytes.checked_add(layer))
+                .ok_or_else(too_large)
+        })
     }
 }
 
@@ -161,26 +137,13 @@ fn too_large() -> KernelError {
     KernelError::Memory("The KV pool would not fit in memory.".into())
 }
 
-/// Byte offsets within a tile, which holds the keys and values of 16 consecutive tokens of a KV head. Keys are at offset 0:
-/// `[dimension][16]`, or `[padded dimension / 4][16][4]` codes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TileLayout {
-    /// `[16]` floats, for types that have scales.
-    pub key_scales: usize,
-    pub value_scales: usize,
-    /// `[16][padded dimension]`, or `[4][padded dimension][4]` codes.
-    pub values: usize,
-}
-
 /// Storage of every block of every layer.
 #[derive(Debug)]
 pub struct KvCache {
     shape: KvShape,
+    /// In the order of `shape.layers`; each has its part of the arena.
+    layers: Vec<KvLayer>,
     arena: Arena,
-    /// Bytes of a KV head's part of a block.
-    head_bytes: usize,
-    /// Bytes of a layer's part of the pool.
-    layer_bytes: usize,
 }
 
 impl KvCache {
@@ -192,15 +155,23 @@ impl KvCache {
                 shape.blocks
             )));
         }
-        let (head_bytes, block_bytes) = (shape.head_bytes()?, shape.block_bytes()?);
-        let total = block_bytes
+        let total = shape
+            .block_bytes()?
             .checked_mul(shape.blocks)
             .ok_or_else(too_large)?;
+        let arena = Arena::new(total)?;
+        let (mut layers, mut at) = (Vec::with_capacity(shape.layers.len()), 0);
+        for heads in &shape.layers {
+            let head_bytes = shape.head_bytes(heads)?;
+            // SAFETY: the parts of the layers before are together smaller than the arena, which the cache keeps.
+            let layer = unsafe { KvLayer::new(&shape, heads, head_bytes, arena.as_ptr().add(at)) };
+            at += layer.block_bytes() * shape.blocks; // at most `total`
+            layers.push(layer);
+        }
         Ok(Self {
             shape,
-            arena: Arena::new(total)?,
-            head_bytes,
-            layer_bytes: head_bytes * shape.kv_heads * shape.blocks, // at most `total`
+            layers,
+            arena,
         })
     }
 
@@ -224,28 +195,10 @@ impl KvCache {
         &self.shape
     }
 
-    /// One KV head of one layer.
+    /// Layer `index` of the shape's layers.
     #[inline(always)]
-    pub(crate) fn head(&self, layer: usize, kv_head: usize) -> KvHead<'_> {
-        let shape = &self.shape;
-        assert!(layer < shape.layers && kv_head < shape.kv_heads);
-        let head_bytes = self.head_bytes;
-        // SAFETY: inside the arena by the check.
-        let first = unsafe {
-            let layer = self.arena.as_ptr().add(layer * self.layer_bytes);
-            layer.add(kv_head * head_bytes)
-        };
-        KvHead {
-            shape,
-            first,
-            block_stride: shape.kv_heads * head_bytes,
-            tile_bytes: shape.bytes_of(LANES),
-        }
-    }
-
-    /// Elements between the values of consecutive tokens.
-    pub(crate) fn value_stride(&self) -> usize {
-        self.shape.padded_dim()
+    pub fn layer(&self, index: usize) -> &KvLayer {
+        &self.layers[index]
     }
 }
 
@@ -256,49 +209,91 @@ mod tests {
     use crate::pack::tests::Random;
     use crate::simd::naive_hadamard;
 
-    const SHAPE: KvShape = KvShape {
-        dtype: KvDtype::F32,
-        layers: 2,
-        blocks: 3,
-        block_size: 32,
+    const HEADS: KvHeads = KvHeads {
         kv_heads: 2,
         head_dim: 24,
     };
 
+    /// Two equal layers.
+    fn shape(dtype: KvDtype) -> KvShape {
+        KvShape {
+            dtype,
+            blocks: 3,
+            block_size: 32,
+            layers: vec![HEADS; 2],
+        }
+    }
+
     #[test]
     fn invalid_pool_sizes_are_rejected() {
+        let sound = shape(KvDtype::F32);
+        let of = |heads: KvHeads| KvShape {
+            layers: vec![HEADS, heads],
+            ..sound.clone()
+        };
         for shape in [
             KvShape {
                 block_size: 24,
-                ..SHAPE
+                ..sound.clone()
             },
             KvShape {
                 block_size: 0,
-                ..SHAPE
+                ..sound.clone()
             },
-            KvShape { blocks: 0, ..SHAPE },
+            KvShape {
+                blocks: 0,
+                ..sound.clone()
+            },
             KvShape {
                 blocks: i32::MAX as usize,
-                layers: 1 << 40,
-                ..SHAPE
+                ..of(KvHeads {
+                    kv_heads: 1 << 40,
+                    ..HEADS
+                })
             },
             // Whose bytes wrap around to a small number.
             KvShape {
                 block_size: 1 << 60,
-                ..SHAPE
+                ..sound.clone()
             },
-            KvShape {
+            of(KvHeads {
                 kv_heads: 1 << 60,
-                ..SHAPE
-            },
-            KvShape {
+                ..HEADS
+            }),
+            of(KvHeads {
+                kv_heads: 2,
                 head_dim: 1 << 62,
-                ..SHAPE
-            },
+            }),
+            of(KvHeads {
+                kv_heads: 2,
+                head_dim: MAX_HEAD_DIM + 1,
+            }),
+            of(KvHeads {
+                kv_heads: 2,
+                head_dim: 0,
+            }),
         ] {
-            assert!(KvCache::new(shape).is_err(), "{shape:?}");
+            assert!(KvCache::new(shape.clone()).is_err(), "{shape:?}");
         }
         assert!(KvDtype::parse("q8").is_err());
+    }
+
+    #[test]
+    fn layers_whose_bytes_together_wrap_around_are_rejected() {
+        let heads = KvHeads {
+            kv_heads: 1 << 45,
+            head_dim: 512,
+        };
+        let all = KvShape {
+            layers: vec![heads; 1 << 10],
+            ..shape(KvDtype::F32)
+        };
+        let one = KvShape {
+            layers: vec![heads],
+            ..all.clone()
+        };
+        assert!(one.block_bytes().is_ok());
+        assert!(all.block_bytes().is_err());
     }
 
     #[test]
@@ -310,27 +305,45 @@ mod tests {
             // Keys padded too, and a scale for each key and value.
             (KvDtype::Int8, (32 + 32 + 2 * 4) * 32),
         ] {
-            let shape = KvShape { dtype, ..SHAPE };
+            let shape = shape(dtype);
             assert_eq!(shape.block_bytes().unwrap(), 2 * 2 * head_bytes);
-            let cache = KvCache::new(shape).unwrap();
+            let cache = KvCache::new(shape.clone()).unwrap();
+            assert_eq!(cache.block_bytes(), shape.block_bytes().unwrap());
             assert_eq!(cache.bytes(), 3 * shape.block_bytes().unwrap());
         }
     }
 
     #[test]
-    fn int8_error_is_within_half_a_step_and_non_finite_values_give_nan() {
-        let shape = KvShape {
-            dtype: KvDtype::Int8,
-            ..SHAPE
-        };
+    fn layers_may_differ_and_there_may_be_none() {
+        let mut shape = shape(KvDtype::F16);
+        shape.layers = vec![
+            KvHeads {
+                kv_heads: 4,
+                head_dim: 256,
+            },
+            KvHeads {
+                kv_heads: 1,
+                head_dim: 512,
+            },
+        ];
+        let bytes = (4 * 256 + 512) * 2 * 2 * 32;
+        assert_eq!(shape.block_bytes().unwrap(), bytes);
+        assert_eq!(KvCache::new(shape.clone()).unwrap().bytes(), 3 * bytes);
+        shape.layers.clear();
         let cache = KvCache::new(shape).unwrap();
+        assert_eq!((cache.block_bytes(), cache.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn int8_error_is_within_half_a_step_and_non_finite_values_give_nan() {
+        let cache = KvCache::new(shape(KvDtype::Int8)).unwrap();
         let vector: Vec<f32> = (0..24).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
         // SAFETY: single-threaded; in bounds.
         unsafe {
-            let head = cache.head(1, 1);
+            let head = cache.layer(1).head(1);
             head.write_key(Level::Portable, 2, 17, &vector);
             head.write_value(Level::Portable, 2, 17, &vector);
-            let (tile, layout) = (head.tile(2, 17), shape.tile_layout());
+            let (tile, layout) = (head.tile(2, 17), cache.layer(1).tile_layout());
             let scale = |at: usize| *tile.add(at).cast::<f32>().add(1);
             let scales = [scale(layout.key_scales), scale(layout.value_scales)];
             let mut padded = vector.clone();
@@ -354,12 +367,9 @@ mod tests {
 
     #[test]
     fn writing_four_tokens_equals_writing_each_on_every_level() {
-        for head_dim in [64, 128, 192] {
-            let shape = KvShape {
-                dtype: KvDtype::Int8,
-                head_dim,
-                ..SHAPE
-            };
+        for head_dim in [64, 128, 192, 256, 512] {
+            let mut shape = shape(KvDtype::Int8);
+            shape.layers[1].head_dim = head_dim;
             let mut random = Random(head_dim as u64);
             let mut vectors: [Vec<f32>; QUAD] =
                 std::array::from_fn(|_| (0..head_dim).map(|_| random.unit()).collect());
@@ -367,23 +377,25 @@ mod tests {
             let vectors = vectors.each_ref().map(Vec::as_slice);
             let mut first: Option<Vec<u8>> = None;
             for level in Level::ALL.into_iter().filter(|level| level.available()) {
-                let [together, separately] = [(); 2].map(|()| KvCache::new(shape).unwrap());
+                let [together, separately] = [(); 2].map(|()| KvCache::new(shape.clone()).unwrap());
                 let bytes = |cache: &KvCache| {
+                    let layer = cache.layer(1);
                     // SAFETY: inside the tile; single-threaded.
                     let tile = unsafe {
-                        let tile = cache.head(1, 1).tile(2, 20);
-                        std::slice::from_raw_parts(tile, shape.bytes_of(LANES))
+                        let tile = layer.head(1).tile(2, 20);
+                        std::slice::from_raw_parts(tile, layer.bytes_of(LANES))
                     };
                     tile.to_vec()
                 };
+                let (four, one) = (together.layer(1).head(1), separately.layer(1).head(1));
+                assert!(!four.can_write_four_from(21));
                 // SAFETY: the level is available; single-threaded.
                 unsafe {
-                    assert!(!together.head(1, 1).can_write_four_from(21));
-                    together.head(1, 1).write_keys(level, 2, 20, vectors);
-                    together.head(1, 1).write_values(level, 2, 20, vectors);
+                    four.write_keys(level, 2, 20, vectors);
+                    four.write_values(level, 2, 20, vectors);
                     for (i, vector) in vectors.into_iter().enumerate() {
-                        separately.head(1, 1).write_key(level, 2, 20 + i, vector);
-                        separately.head(1, 1).write_value(level, 2, 20 + i, vector);
+                        one.write_key(level, 2, 20 + i, vector);
+                        one.write_value(level, 2, 20 + i, vector);
                     }
                 }
                 assert_eq!(bytes(&together), bytes(&separately), "{level:?} {head_dim}");
@@ -395,32 +407,41 @@ mod tests {
 
     #[test]
     fn slots_do_not_overlap() {
-        let cache = KvCache::new(SHAPE).unwrap();
-        let marks = |mark: usize| vec![mark as f32; 24];
+        let mut shape = shape(KvDtype::F32);
+        shape.layers.insert(
+            1,
+            KvHeads {
+                kv_heads: 3,
+                head_dim: 17,
+            },
+        );
+        let cache = KvCache::new(shape).unwrap();
         let slots = || {
-            (0..2).flat_map(|layer| {
+            cache.layers.iter().flat_map(|layer| {
                 (0..3).flat_map(move |block| {
-                    (0..2).flat_map(move |head| (0..32).map(move |slot| (layer, block, head, slot)))
+                    (0..layer.kv_heads)
+                        .flat_map(move |head| (0..32).map(move |slot| (layer, block, head, slot)))
                 })
             })
         };
         for (mark, (layer, block, head, slot)) in slots().enumerate() {
+            let marks = |mark: usize| vec![mark as f32; layer.head_dim];
             // SAFETY: single-threaded.
             unsafe {
-                let head = cache.head(layer, head);
+                let head = layer.head(head);
                 head.write_key(Level::Portable, block, slot, &marks(mark));
                 head.write_value(Level::Portable, block, slot, &marks(mark + 10_000));
             }
         }
         for (mark, (layer, block, head, slot)) in slots().enumerate() {
-            for dim in 0..24 {
+            for dim in 0..layer.head_dim {
                 // SAFETY: single-threaded; in bounds.
                 unsafe {
-                    let tile = cache.head(layer, head).tile(block, slot);
+                    let tile = layer.head(head).tile(block, slot);
                     let key = tile.cast::<f32>().add(dim * 16 + slot % 16);
                     assert_eq!(*key, mark as f32);
-                    let at = slot % 16 * cache.value_stride() + dim;
-                    let values = tile.add(SHAPE.tile_layout().values);
+                    let at = slot % 16 * layer.value_stride() + dim;
+                    let values = tile.add(layer.tile_layout().values);
                     let value = *values.cast::<f32>().add(at);
                     assert_eq!(value, (mark + 10_000) as f32);
                 }

@@ -5,6 +5,7 @@
 //! [`kv_cache`] (paged storage), [`pool`] (worker threads), [`executor`] (one step of a batch). Beside the executor: [`bert`] (text
 //! embeddings) and [`dense_search`] (nearest vectors).
 
+mod activation;
 pub mod activation_quant;
 pub mod amx;
 pub mod arena;
@@ -36,7 +37,6 @@ mod scratch;
 pub(crate) mod simd;
 pub mod spec;
 mod step;
-mod tensor_names;
 pub mod topology;
 pub mod weights;
 mod work_share;

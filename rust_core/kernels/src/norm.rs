@@ -105,37 +105,72 @@ by_level! {
 #[inline(always)]
 unsafe fn layer_norm_body<L: Lanes>(x: &mut [f32], weight: &[f32], bias: &[f32], eps: f32) {
     let n = x.len();
-    assert!(weight.len() == n && bias.len() == n && n.is_multiple_of(LANES));
-    let at = x.as_mut_ptr();
-    // SAFETY: instructions by the caller's promise; every access is below `n`, a multiple of LANES.
+    assert!(weight.len() == n && (bias.len() == n || bias.is_empty()));
+    let (whole, at) = (n / LANES * LANES, x.as_mut_ptr());
+    // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
     unsafe {
         let mut sum = L::splat(0.0);
-        for i in (0..n).step_by(LANES) {
+        for i in (0..whole).step_by(LANES) {
             sum = sum.add(L::load(at.add(i)));
         }
-        let mean = L::splat(sum.sum() / n as f32);
+        let tail: f32 = x[whole..].iter().sum();
+        let mean = (sum.sum() + tail) / n as f32;
+        let means = L::splat(mean);
         let mut squares = L::splat(0.0);
-        for i in (0..n).step_by(LANES) {
-            let centred = L::load(at.add(i)).sub(mean);
+        for i in (0..whole).step_by(LANES) {
+            let centred = L::load(at.add(i)).sub(means);
             squares = centred.mul_add(centred, squares);
         }
-        let scale = L::splat(1.0 / (squares.sum() / n as f32 + eps).sqrt());
-        for i in (0..n).step_by(LANES) {
-            let weighted = scale.mul(L::load(weight.as_ptr().add(i)));
-            let centred = L::load(at.add(i)).sub(mean);
-            centred
-                .mul_add(weighted, L::load(bias.as_ptr().add(i)))
-                .store(at.add(i));
+        let tail: f32 = x[whole..].iter().map(|x| (x - mean) * (x - mean)).sum();
+        let scale = 1.0 / ((squares.sum() + tail) / n as f32 + eps).sqrt();
+        let scales = L::splat(scale);
+        for i in (0..whole).step_by(LANES) {
+            let weighted = scales.mul(L::load(weight.as_ptr().add(i)));
+            let centred = L::load(at.add(i)).sub(means);
+            let bias = match bias.is_empty() {
+                true => L::splat(0.0),
+                false => L::load(bias.as_ptr().add(i)),
+            };
+            centred.mul_add(weighted, bias).store(at.add(i));
+        }
+        for i in whole..n {
+            let bias = bias.get(i).copied().unwrap_or(0.0);
+            x[i] = (x[i] - mean) * (scale * weight[i]) + bias;
         }
     }
 }
 
 by_level! {
-    /// `x = (x - mean) / sqrt(variance + eps) * weight + bias`, in place; x a multiple of 16 long.
+    /// `x = (x - mean) / sqrt(variance + eps) * weight + bias`, in place; `bias` may be empty.
     ///
     /// # Safety
     /// The machine has the level.
     pub unsafe fn layer_norm(x: &mut [f32], weight: &[f32], bias: &[f32], eps: f32) = layer_norm_body;
+}
+
+/// `x / 2 * (1 + erf(x / √2))`
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+pub(crate) unsafe fn gelu_lanes<L: Lanes>(x: L) -> L {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (zero, one) = (L::splat(0.0), L::splat(1.0));
+        let z = x.mul(L::splat(std::f32::consts::FRAC_1_SQRT_2));
+        let size = z.max(zero.sub(z));
+        // erf by formula 7.1.26 of Abramowitz and Stegun, with an error below 1.5e-7.
+        let t = one.div(size.mul_add(L::splat(0.327_591_1), one));
+        let mut p = L::splat(1.061_405_4);
+        for coefficient in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+            p = p.mul_add(t, L::splat(coefficient));
+        }
+        let tail = p.mul(t).mul(zero.sub(size.mul(size)).exp());
+        let magnitude = one.sub(tail);
+        let erf = z.select_less(zero, zero.sub(magnitude), magnitude);
+        let half = x.mul(L::splat(0.5));
+        half.mul_add(erf, half)
+    }
 }
 
 /// # Safety
@@ -143,25 +178,9 @@ by_level! {
 #[inline(always)]
 unsafe fn gelu_body<L: Lanes>(x: &mut [f32]) {
     assert!(x.len().is_multiple_of(LANES));
-    // SAFETY: instructions by the caller's promise; whole vectors inside the slice.
-    unsafe {
-        let (zero, one) = (L::splat(0.0), L::splat(1.0));
-        for lanes in x.as_chunks_mut::<LANES>().0 {
-            let x = L::load(lanes.as_ptr());
-            let z = x.mul(L::splat(std::f32::consts::FRAC_1_SQRT_2));
-            let size = z.max(zero.sub(z));
-            // erf by formula 7.1.26 of Abramowitz and Stegun, with an error below 1.5e-7.
-            let t = one.div(size.mul_add(L::splat(0.327_591_1), one));
-            let mut p = L::splat(1.061_405_4);
-            for coefficient in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
-                p = p.mul_add(t, L::splat(coefficient));
-            }
-            let tail = p.mul(t).mul(zero.sub(size.mul(size)).exp());
-            let magnitude = one.sub(tail);
-            let erf = z.select_less(zero, zero.sub(magnitude), magnitude);
-            let half = x.mul(L::splat(0.5));
-            half.mul_add(erf, half).store(lanes.as_mut_ptr());
-        }
+    for lanes in x.as_chunks_mut::<LANES>().0 {
+        // SAFETY: instructions by the caller's promise; whole vectors inside the slice.
+        unsafe { gelu_lanes(L::load(lanes.as_ptr())).store(lanes.as_mut_ptr()) };
     }
 }
 

@@ -10,7 +10,7 @@ use crate::arena::{Buffer, Plain};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::simd::{Lanes, by_level};
-use crate::spec::{ModelSpec, RopeScaling, RopeScalingKind, RopeStyle};
+use crate::spec::{RopeScaling, RopeScalingKind, RopeSpec, RopeStyle};
 
 /// Positions whose cosines and sines are computed together.
 const CHUNK: usize = 128;
@@ -22,7 +22,9 @@ const EAGER_POSITIONS: usize = 8192;
 #[derive(Debug)]
 pub struct Rope {
     style: RopeStyle,
-    /// Angle per position of each pair of a head.
+    /// Half of the elements among which pairs are formed.
+    half: usize,
+    /// Angle per position of each rotated pair of a head.
     frequencies: Vec<f32>,
     /// Factor of cosines and sines.
     magnitude: f32,
@@ -36,24 +38,20 @@ pub struct Rope {
 unsafe impl Plain for [f32; 2] {}
 
 impl Rope {
-    /// Tables for `positions` positions. `factors` divides each frequency (the `rope_freqs.weight` of GGUF files) and replaces
-    /// the spec's scaling of kind `llama3`.
+    /// Tables for `positions` positions.
     ///
     /// # Errors
     /// The address space does not suffice.
-    pub fn new(
-        spec: &ModelSpec,
-        factors: Option<&[f32]>,
-        positions: usize,
-    ) -> Result<Self, KernelError> {
-        let (frequencies, magnitude) = frequencies(spec, factors);
+    pub fn new(spec: &RopeSpec, positions: usize) -> Result<Self, KernelError> {
+        let (frequencies, magnitude) = frequencies(spec, positions);
         let too_large =
             || KernelError::Memory("The RoPE table would not fit in memory.".to_owned());
         let entries = positions
             .checked_mul(frequencies.len())
             .ok_or_else(too_large)?;
         let mut rope = Self {
-            style: spec.rope_style,
+            style: spec.style,
+            half: spec.dim / 2,
             magnitude,
             table: Buffer::new(entries)?,
             computed: vec![false; positions.div_ceil(CHUNK)],
@@ -99,7 +97,7 @@ impl Rope {
         // SAFETY: the table is written through `&mut self` only; the level is the caller's promise.
         unsafe {
             let angles = self.table.slice(position * pairs, pairs);
-            rotate_head(level, self.style, head, angles);
+            rotate_head(level, self.style, self.half, head, angles);
         }
     }
 }
@@ -110,10 +108,15 @@ impl Rope {
 /// None of its own; `by_level` instantiates unsafe functions.
 #[inline(always)]
 #[allow(clippy::extra_unused_type_parameters, reason = "by_level's")]
-unsafe fn rotate_body<L: Lanes>(style: RopeStyle, head: &mut [f32], angles: &[[f32; 2]]) {
+unsafe fn rotate_body<L: Lanes>(
+    style: RopeStyle,
+    half: usize,
+    head: &mut [f32],
+    angles: &[[f32; 2]],
+) {
     match style {
         RopeStyle::Half => {
-            let (low, high) = head.split_at_mut(angles.len());
+            let (low, high) = head.split_at_mut(half);
             for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(angles) {
                 (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
             }
@@ -130,24 +133,24 @@ unsafe fn rotate_body<L: Lanes>(style: RopeStyle, head: &mut [f32], angles: &[[f
 by_level! {
     /// # Safety
     /// The machine has the level.
-    unsafe fn rotate_head(style: RopeStyle, head: &mut [f32], angles: &[[f32; 2]]) = rotate_body;
+    unsafe fn rotate_head(style: RopeStyle, half: usize, head: &mut [f32], angles: &[[f32; 2]]) = rotate_body;
 }
 
-/// Angle per position of each pair, and the factor that cosines and sines are multiplied with.
-fn frequencies(spec: &ModelSpec, factors: Option<&[f32]>) -> (Vec<f32>, f32) {
-    let dim = spec.head_dim as f64;
-    let plain: Vec<f64> = (0..spec.head_dim / 2)
-        .map(|pair| spec.rope_theta.powf(-(2.0 * pair as f64) / dim))
+/// Angle per position of each rotated pair, and the factor that cosines and sines are multiplied with.
+fn frequencies(spec: &RopeSpec, positions: usize) -> (Vec<f32>, f32) {
+    let dim = spec.dim as f64;
+    let plain: Vec<f64> = (0..spec.rotated_pairs())
+        .map(|pair| spec.theta.powf(-(2.0 * pair as f64) / dim))
         .collect();
-    if let Some(factors) = factors {
-        let divided = plain
-            .iter()
-            .zip(factors)
-            .map(|(f, factor)| (f / f64::from(*factor)) as f32);
-        return (divided.collect(), 1.0);
-    }
-    let scaling = &spec.rope_scaling;
     let single = |values: Vec<f64>| values.into_iter().map(|value| value as f32).collect();
+    let divided = |divisors: &[f64]| {
+        let pairs = plain.iter().zip(divisors);
+        pairs.map(|(f, divisor)| (f / divisor) as f32).collect()
+    };
+    if !spec.divisors.is_empty() {
+        return (divided(&spec.divisors), 1.0);
+    }
+    let scaling = &spec.scaling;
     match scaling.kind {
         RopeScalingKind::None => (single(plain), 1.0),
         RopeScalingKind::Linear => (
@@ -159,7 +162,25 @@ fn frequencies(spec: &ModelSpec, factors: Option<&[f32]>) -> (Vec<f32>, f32) {
             1.0,
         ),
         RopeScalingKind::Yarn => yarn(&plain, spec, scaling),
+        RopeScalingKind::Longrope => {
+            let divisors = if positions > scaling.original_context {
+                &scaling.long_divisors
+            } else {
+                &scaling.short_divisors
+            };
+            (divided(divisors), longrope_magnitude(scaling))
+        }
     }
+}
+
+/// LongRoPE's factor of cosines and sines (Ding et al. 2024).
+fn longrope_magnitude(scaling: &RopeScaling) -> f32 {
+    let derived = if scaling.factor <= 1.0 {
+        1.0
+    } else {
+        (1.0 + scaling.factor.ln() / (scaling.original_context as f64).ln()).sqrt()
+    };
+    scaling.attention_factor.unwrap_or(derived) as f32
 }
 
 /// Llama 3.1 scaling: long wavelengths are scaled, short ones kept, and those between interpolated.
@@ -178,15 +199,19 @@ fn llama3(frequency: f64, scaling: &RopeScaling) -> f64 {
 }
 
 /// YaRN scaling (Peng et al. 2023): a ramp between scaled and unscaled frequencies, and an attention magnitude.
-fn yarn(plain: &[f64], spec: &ModelSpec, scaling: &RopeScaling) -> (Vec<f32>, f32) {
-    let dim = spec.head_dim as f64;
+fn yarn(plain: &[f64], spec: &RopeSpec, scaling: &RopeScaling) -> (Vec<f32>, f32) {
+    let dim = spec.dim as f64;
     // The index of the pair that makes `rotations` full rotations over the original context.
     let pair_of = |rotations: f64| {
         let turns = scaling.original_context as f64 / (rotations * std::f64::consts::TAU);
-        dim * turns.ln() / (2.0 * spec.rope_theta.ln())
+        dim * turns.ln() / (2.0 * spec.theta.ln())
     };
-    let low = pair_of(scaling.beta_fast).floor().max(0.0);
-    let high = pair_of(scaling.beta_slow).ceil().min(dim - 1.0);
+    let (low, high) = (pair_of(scaling.beta_fast), pair_of(scaling.beta_slow));
+    let (low, high) = match scaling.truncate {
+        true => (low.floor(), high.ceil()),
+        false => (low, high),
+    };
+    let (low, high) = (low.max(0.0), high.min(dim - 1.0));
     let high = if low == high { high + 0.001 } else { high };
     let frequencies = plain.iter().enumerate().map(|(pair, frequency)| {
         let ramp = ((pair as f64 - low) / (high - low)).clamp(0.0, 1.0);
@@ -206,19 +231,19 @@ fn yarn(plain: &[f64], spec: &ModelSpec, scaling: &RopeScaling) -> (Vec<f32>, f3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::tests::tiny_json;
+    use crate::spec::tests::tiny_rope;
 
-    fn spec(change: impl FnOnce(&mut serde_json::Value)) -> ModelSpec {
-        let mut value = tiny_json();
+    fn spec(change: impl FnOnce(&mut serde_json::Value)) -> RopeSpec {
+        let mut value = tiny_rope();
         change(&mut value);
-        ModelSpec::from_json(&value.to_string()).unwrap()
+        serde_json::from_value(value).unwrap()
     }
 
     #[test]
     fn both_styles_rotate_the_same_pairs_in_their_own_order() {
-        let half = Rope::new(&spec(|_| {}), None, 50).unwrap();
-        let interleaved = spec(|v| v["rope_style"] = "interleaved".into());
-        let interleaved = Rope::new(&interleaved, None, 50).unwrap();
+        let half = Rope::new(&spec(|_| {}), 50).unwrap();
+        let interleaved = spec(|v| v["style"] = "interleaved".into());
+        let interleaved = Rope::new(&interleaved, 50).unwrap();
         let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
         let mut rotated = head.clone();
         // SAFETY: this machine's own level.
@@ -235,8 +260,8 @@ mod tests {
     }
 
     /// A head rotated by the definition, at any position.
-    fn rotated(spec: &ModelSpec, head: &[f32], position: usize) -> Vec<f32> {
-        let (frequencies, magnitude) = frequencies(spec, None);
+    fn rotated(spec: &RopeSpec, head: &[f32], position: usize) -> Vec<f32> {
+        let (frequencies, magnitude) = frequencies(spec, 1);
         let mut rotated = head.to_vec();
         for (pair, frequency) in frequencies.iter().enumerate() {
             let angle = f64::from(position as f32 * frequency);
@@ -254,12 +279,12 @@ mod tests {
     #[test]
     fn positions_computed_late_have_the_bits_of_the_definition() {
         let spec = spec(|v| {
-            v["rope_scaling"]["kind"] = "yarn".into();
-            v["rope_scaling"]["factor"] = 8.0.into();
-            v["rope_scaling"]["original_context"] = 64.into();
+            v["scaling"]["kind"] = "yarn".into();
+            v["scaling"]["factor"] = 8.0.into();
+            v["scaling"]["original_context"] = 64.into();
         });
         const LAST: usize = (1 << 20) - 30; // in an incomplete chunk
-        let mut rope = Rope::new(&spec, None, LAST + 1).unwrap();
+        let mut rope = Rope::new(&spec, LAST + 1).unwrap();
         let head: Vec<f32> = (0..16).map(|i| i as f32 - 7.5).collect();
         let ranges = [
             0..300,
@@ -283,14 +308,14 @@ mod tests {
     #[test]
     fn an_absurd_context_is_an_error() {
         for positions in [1 << 46, usize::MAX] {
-            let error = Rope::new(&spec(|_| {}), None, positions).unwrap_err();
+            let error = Rope::new(&spec(|_| {}), positions).unwrap_err();
             assert!(matches!(error, KernelError::Memory(_)), "{error}");
         }
     }
 
     #[test]
     fn position_zero_is_the_identity() {
-        let rope = Rope::new(&spec(|_| {}), None, 1).unwrap();
+        let rope = Rope::new(&spec(|_| {}), 1).unwrap();
         let mut head: Vec<f32> = (0..16).map(|i| i as f32).collect();
         // SAFETY: this machine's own level.
         unsafe { rope.rotate(Level::best(), &mut head, 0) };
@@ -302,14 +327,14 @@ mod tests {
         let scaled = |kind: &str| {
             frequencies(
                 &spec(|v| {
-                    v["rope_scaling"]["kind"] = kind.into();
-                    v["rope_scaling"]["factor"] = 8.0.into();
-                    v["rope_scaling"]["original_context"] = 64.into();
+                    v["scaling"]["kind"] = kind.into();
+                    v["scaling"]["factor"] = 8.0.into();
+                    v["scaling"]["original_context"] = 64.into();
                 }),
-                None,
+                1,
             )
         };
-        let (plain, _) = frequencies(&spec(|_| {}), None);
+        let (plain, _) = frequencies(&spec(|_| {}), 1);
         let (linear, _) = scaled("linear");
         assert!(
             plain
@@ -326,15 +351,53 @@ mod tests {
     }
 
     #[test]
-    fn frequency_factors_of_the_file_divide_frequencies() {
-        let factors = [2.0; 8];
-        let (plain, _) = frequencies(&spec(|_| {}), None);
-        let (divided, _) = frequencies(&spec(|_| {}), Some(&factors));
+    fn divisors_divide_frequencies() {
+        let (plain, _) = frequencies(&spec(|_| {}), 1);
+        let divisors = spec(|v| v["divisors"] = serde_json::json!([2.0; 8]));
+        let (divided, _) = frequencies(&divisors, 1);
         assert!(
             plain
                 .iter()
                 .zip(&divided)
                 .all(|(p, d)| (p / d - 2.0).abs() < 1e-5)
         );
+    }
+
+    #[test]
+    fn longrope_takes_its_long_divisors_where_sequences_may_be_longer_than_in_training() {
+        let spec = spec(|v| {
+            v["scaling"]["kind"] = "longrope".into();
+            v["scaling"]["factor"] = 16.0.into();
+            v["scaling"]["original_context"] = 64.into();
+            v["scaling"]["short_divisors"] = serde_json::json!([1.5; 8]);
+            v["scaling"]["long_divisors"] = serde_json::json!([3.0; 8]);
+        });
+        let ((short, magnitude), (long, _)) = (frequencies(&spec, 64), frequencies(&spec, 65));
+        assert!((short[3] / long[3] - 2.0).abs() < 1e-6);
+        let expected = (1.0 + 16f64.ln() / 64f64.ln()).sqrt();
+        assert!((f64::from(magnitude) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn pairs_beyond_the_rotated_ones_stay_as_they_are() {
+        let part = spec(|v| {
+            v["dim"] = 12.into();
+            v["pairs"] = 2.into();
+        });
+        for (style, touched) in [("half", [0, 1, 6, 7]), ("interleaved", [0, 1, 2, 3])] {
+            let mut part = part.clone();
+            part.style = if style == "half" {
+                RopeStyle::Half
+            } else {
+                RopeStyle::Interleaved
+            };
+            let rope = Rope::new(&part, 9).unwrap();
+            let head: Vec<f32> = (0..16).map(|i| i as f32 + 1.0).collect();
+            let mut rotated = head.clone();
+            // SAFETY: this machine's own level.
+            unsafe { rope.rotate(Level::best(), &mut rotated, 7) };
+            let changed: Vec<usize> = (0..16).filter(|&i| rotated[i] != head[i]).collect();
+            assert_eq!(changed, touched, "{style}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::phase_clock::PhaseClock;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS};
 use crate::sampler;
 use crate::sampler::{MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS};
-use crate::spec::ModelSpec;
+use crate::spec::{AttentionSpec, LayerSpec, ModelSpec};
 
 /// Up to this number of rows, every worker prepares all activations for itself, which is cheaper than a barrier.
 pub const REDUNDANT_ROWS: usize = 8;
@@ -67,6 +67,8 @@ impl ActivationBuffers {
 pub struct WorkerScratch {
     /// For up to [`REDUNDANT_ROWS`] rows.
     pub activations: ActivationBuffers,
+    /// `[layers * width]`: a token's row of the layers' own embeddings, if they have any.
+    pub embedding: Buffer<f32>,
     /// `[tokens, padded head dimension]`: a key or value head before it is written to the KV cache.
     pub head: Buffer<f32>,
     /// `[tokens, 32]`: two panels of the gate projection, or `[tokens, 16]`: one panel.
@@ -110,8 +112,16 @@ pub struct Scratch {
     pub activations: ActivationBuffers,
     /// `[tokens, heads * padded head dimension]`
     pub q: Buffer<f32>,
+    /// `[tokens, KV heads * padded head dimension]`: keys until they are normalized over all heads, if they are.
+    pub k: Buffer<f32>,
     /// `[tokens, heads * head dimension]`
     pub attention: Buffer<f32>,
+    /// As `attention`: what its sigmoid is multiplied with, if layers have an attention gate.
+    pub attention_gate: Buffer<f32>,
+    /// `[tokens, hidden]`: the output of a mixer or feed-forward that is normalized or scaled before it is added.
+    pub branch: Buffer<f32>,
+    /// `[tokens, layers * width]`: each layer's own embeddings of the tokens, if they have any.
+    pub per_layer: Buffer<f32>,
     /// `[tokens, intermediate]`: `silu(gate) * up`, if the down projection takes floats.
     pub gate: Buffer<f32>,
     /// The same, if the down projection takes quantized rows.
@@ -139,8 +149,11 @@ pub struct Partials {
 impl Partials {
     fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
         let splits = limits.max_model_len.div_ceil(attention::SPLIT);
-        let rows = attention::max_split_rows(spec, workers);
-        let row_floats = attention::partial_floats(spec.head_dim);
+        let attentions = || spec.attentions().map(|(_, attention)| attention);
+        let rows = attentions().map(|one| attention::max_split_rows(one, workers));
+        let rows = rows.max().unwrap_or(0);
+        let dims = attentions().map(|one| attention::partial_floats(one.head_dim));
+        let row_floats = dims.max().unwrap_or(0);
         Ok(Self {
             buffer: Buffer::new(rows * splits * row_floats)?,
             splits,
@@ -185,11 +198,14 @@ pub struct ScoreResults {
 #[derive(Debug, Clone, Copy)]
 pub struct Strides {
     pub hidden: usize,
+    /// Of the widest heads.
     pub head: usize,
     pub q: usize,
+    pub k: usize,
     pub attention: usize,
     pub gate: usize,
     pub logits: usize,
+    pub per_layer: usize,
     /// The widest activations.
     pub widest: usize,
 }
@@ -197,16 +213,24 @@ pub struct Strides {
 impl Strides {
     fn new(spec: &ModelSpec) -> Self {
         let pad = |width: usize| width.next_multiple_of(PANEL_COLUMNS);
-        let head = pad(spec.head_dim);
-        let (hidden, gate) = (pad(spec.hidden_size), pad(spec.intermediate_size));
-        let attention = pad(spec.num_heads * spec.head_dim);
+        let most = |width: fn(&AttentionSpec) -> usize| {
+            let widths = spec.attentions().map(|(_, attention)| width(attention));
+            widths.max().unwrap_or(0)
+        };
+        let head = pad(most(|one| one.head_dim));
+        let intermediate = spec.layers.iter().map(LayerSpec::intermediate_size).max();
+        let (hidden, gate) = (pad(spec.hidden_size), pad(intermediate.unwrap_or(0)));
+        let gate = gate.max(pad(spec.per_layer_width));
+        let attention = pad(most(|one| one.num_heads * one.head_dim));
         Self {
             hidden: padded_stride(hidden),
             head,
-            q: padded_stride(spec.num_heads * head),
+            q: padded_stride(most(|one| one.num_heads) * head),
+            k: padded_stride(most(|one| one.num_kv_heads) * head),
             attention: padded_stride(attention),
             gate: padded_stride(gate),
             logits: padded_stride(pad(spec.vocab_size)),
+            per_layer: padded_stride(pad(spec.layers.len() * spec.per_layer_width)),
             widest: hidden.max(gate).max(attention),
         }
     }
@@ -228,10 +252,19 @@ impl Scratch {
         let strides = Strides::new(spec);
         let (tokens, rows) = (limits.max_batched_tokens, limits.max_rows);
         let samples = rows + MAX_DRAFT_TOKENS;
+        // Rows of a buffer that only some models need.
+        let tokens_if = |needed: bool| if needed { tokens } else { 0 };
+        let has = |role: &str| spec.layers.iter().any(|layer| layer.has(role));
+        let normed_as_a_whole = spec.attentions().any(|(_, one)| one.qk_norm_whole);
+        let branched = spec.residual_multiplier != 1.0
+            || has("mixer_post_norm")
+            || has("ffn_post_norm")
+            || spec.per_layer_width > 0;
         let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
         let worker = || -> Result<UnsafeCell<WorkerScratch>, KernelError> {
             Ok(UnsafeCell::new(WorkerScratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
+                embedding: Buffer::new(spec.layers.len() * spec.per_layer_width)?,
                 head: Buffer::new(tokens * strides.head)?,
                 gate: Buffer::new(tokens * GROUP)?,
                 up: Buffer::new(tokens * GROUP)?,
@@ -245,7 +278,11 @@ impl Scratch {
             hidden: Buffer::new(tokens * strides.hidden)?,
             activations: ActivationBuffers::new(tokens, strides.widest)?,
             q: Buffer::new(tokens * strides.q)?,
+            k: Buffer::new(tokens_if(normed_as_a_whole) * strides.k)?,
             attention: Buffer::new(tokens * strides.attention)?,
+            attention_gate: Buffer::new(tokens_if(has("attention_gate")) * strides.attention)?,
+            branch: Buffer::new(tokens_if(branched) * strides.hidden)?,
+            per_layer: Buffer::new(tokens_if(spec.per_layer_width > 0) * strides.per_layer)?,
             gate: Buffer::new(tokens * strides.gate)?,
             gated: QuantBuffers::new(tokens, strides.gate)?,
             logits: Buffer::new(logit_rows * strides.logits)?,

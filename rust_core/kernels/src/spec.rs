@@ -1,7 +1,10 @@
-//! Shapes and constants of a decoder-only transformer; mirrors `engine/models/spec.py`.
+//! A decoder-only language model described layer by layer; mirrors `engine/models/spec.py`, which documents every field.
 //!
 //! The JSON is produced by Python from an untrusted model file, and memory is sized by it. [`ModelSpec::from_json`] therefore
-//! validates every field again and rejects an invalid one with one sentence.
+//! validates every field again and rejects an invalid one with one sentence. Which weights a layer has is said by its
+//! [`Tensors`]: what is absent is not computed.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -14,21 +17,14 @@ const MAX_LAYERS: usize = 4096;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_CONTEXT: usize = 1 << 28;
 
-/// Model family. Families differ in defaults only; the arithmetic is determined by the flags of [`ModelSpec`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Architecture {
-    Llama,
-    Mistral,
-    Qwen2,
-    Qwen3,
-}
+/// Largest head dimension supported by the stack buffers of the attention kernels.
+pub const MAX_HEAD_DIM: usize = 512;
 
 /// Which elements of a head form a rotary pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RopeStyle {
-    /// Pairs `(i, i + d/2)`: Hugging Face checkpoints and qwen GGUF files.
+    /// Pairs `(i, i + d/2)`: Hugging Face checkpoints and most GGUF files.
     Half,
     /// Pairs `(2i, 2i + 1)`: llama-family GGUF files.
     Interleaved,
@@ -42,6 +38,7 @@ pub enum RopeScalingKind {
     Linear,
     Llama3,
     Yarn,
+    Longrope,
 }
 
 /// Parameters of [`RopeScalingKind`]. Parameters that a kind does not use are ignored.
@@ -55,36 +52,212 @@ pub struct RopeScaling {
     pub high_freq_factor: f64,
     pub beta_fast: f64,
     pub beta_slow: f64,
+    pub truncate: bool,
     pub attention_factor: Option<f64>,
+    /// One per pair; longrope only.
+    pub short_divisors: Vec<f64>,
+    pub long_divisors: Vec<f64>,
+}
+
+/// A rotary position embedding, used by the layers that name it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RopeSpec {
+    pub theta: f64,
+    /// Leading elements of a head among which pairs are formed.
+    pub dim: usize,
+    pub style: RopeStyle,
+    pub scaling: RopeScaling,
+    /// Pairs that are rotated, from the first on; None for all.
+    pub pairs: Option<usize>,
+    /// One per rotated pair, or empty.
+    pub divisors: Vec<f64>,
+}
+
+impl RopeSpec {
+    /// Pairs that are rotated.
+    pub fn rotated_pairs(&self) -> usize {
+        self.pairs.unwrap_or(self.dim / 2)
+    }
+}
+
+/// Where a weight is stored: row `j` of it is row `start + j / run * step + j % run` of the tensor.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorRef {
+    pub name: String,
+    pub start: usize,
+    /// Rows taken together; 0 for all.
+    pub run: usize,
+    pub step: usize,
+    /// Stored as `[inputs, outputs]`; floats only.
+    pub transposed: bool,
+    /// Added to each element; vectors only.
+    pub add: f32,
+}
+
+/// Role of a weight to where it is stored; `engine/models/spec.py` lists the roles.
+pub type Tensors = BTreeMap<String, TensorRef>;
+
+/// Kind of activation of a feed-forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    Silu,
+    GeluTanh,
+    Gelu,
+    Relu2,
+    SwigluClamped,
+}
+
+/// Norm of the hidden state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormKind {
+    Rms,
+    Layer,
+}
+
+/// Factor of queries: `1 + beta * ln(1 + floor(position / original_context))`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryTemperature {
+    pub beta: f32,
+    pub original_context: usize,
+}
+
+/// Softmax attention of some heads.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttentionSpec {
+    pub num_heads: usize,
+    pub num_kv_heads: usize,
+    pub head_dim: usize,
+    pub scale: f32,
+    /// Index into [`ModelSpec::ropes`].
+    pub rope: Option<usize>,
+    /// 0 for full attention, n for the last n tokens including the current one.
+    pub window: usize,
+    pub qk_norm_whole: bool,
+    pub value_norm: bool,
+    pub softcap: f32,
+    /// An earlier layer whose keys and values are read.
+    pub kv_layer: Option<usize>,
+    pub temperature: Option<QueryTemperature>,
+}
+
+impl AttentionSpec {
+    /// Query heads that share one KV head.
+    pub fn group_size(&self) -> usize {
+        self.num_heads / self.num_kv_heads
+    }
+}
+
+/// How tokens exchange information.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum MixerSpec {
+    Attention(AttentionSpec),
+}
+
+/// A feed-forward network; gated if the layer has a `gate`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MlpSpec {
+    pub intermediate_size: usize,
+    pub activation: Activation,
+}
+
+/// What a layer does to each token.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum FeedForwardSpec {
+    Mlp(MlpSpec),
+}
+
+/// One layer.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerSpec {
+    pub mixer: Option<MixerSpec>,
+    pub ffn: Option<FeedForwardSpec>,
+    pub tensors: Tensors,
+}
+
+impl LayerSpec {
+    /// The mixer, if it is attention.
+    pub fn attention(&self) -> Option<&AttentionSpec> {
+        match &self.mixer {
+            Some(MixerSpec::Attention(attention)) => Some(attention),
+            None => None,
+        }
+    }
+
+    /// Widest activations of the feed-forward; 0 if there is none.
+    pub fn intermediate_size(&self) -> usize {
+        match &self.ffn {
+            Some(FeedForwardSpec::Mlp(mlp)) => mlp.intermediate_size,
+            None => 0,
+        }
+    }
+
+    pub fn has(&self, role: &str) -> bool {
+        self.tensors.contains_key(role)
+    }
 }
 
 /// Same fields as `ModelSpec` in `engine/models/spec.py`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
-    pub architecture: Architecture,
-    pub num_layers: usize,
+    /// For messages only.
+    pub architecture: String,
     pub hidden_size: usize,
-    pub intermediate_size: usize,
-    pub num_heads: usize,
-    pub num_kv_heads: usize,
-    pub head_dim: usize,
     pub vocab_size: usize,
     pub context_length: usize,
-    pub rms_norm_eps: f32,
-    pub rope_theta: f64,
-    pub rope_style: RopeStyle,
-    pub rope_scaling: RopeScaling,
-    pub tied_embeddings: bool,
-    pub qkv_bias: bool,
-    pub output_bias: bool,
-    pub mlp_bias: bool,
-    pub qk_norm: bool,
-    /// One entry per layer: 0 for full attention, n for the last n tokens including the current one.
-    pub sliding_windows: Vec<usize>,
-    /// How quantised matrices of a checkpoint are stored; none if they are ordinary tensors.
+    pub norm_eps: f32,
+    pub ropes: Vec<RopeSpec>,
+    pub layers: Vec<LayerSpec>,
+    pub tensors: Tensors,
+    pub norm: NormKind,
+    pub embedding_multiplier: f32,
+    pub residual_multiplier: f32,
+    pub logit_multiplier: f32,
+    pub logit_softcap: f32,
+    pub per_layer_width: usize,
+    /// How a checkpoint stores quantised matrices; None for ordinary tensors.
     #[serde(default)]
     pub quantization: Option<Scheme>,
+}
+
+/// `value` is between 1 and `max`.
+fn bounded(name: &str, value: usize, max: usize) -> Result<(), KernelError> {
+    if value == 0 || value > max {
+        return Err(KernelError::model(format!(
+            "The model's {name} is {value}; it must be between 1 and {max}."
+        )));
+    }
+    Ok(())
+}
+
+/// `value` is a number above 0.
+fn positive(name: &str, value: f64) -> Result<(), KernelError> {
+    if !(value.is_finite() && value > 0.0) {
+        return Err(KernelError::model(format!(
+            "The model's {name} is {value}; it must be a number above 0."
+        )));
+    }
+    Ok(())
+}
+
+/// `value` is a number, at least 0.
+fn not_negative(name: &str, value: f32) -> Result<(), KernelError> {
+    if !(value.is_finite() && value >= 0.0) {
+        return Err(KernelError::model(format!(
+            "The model's {name} must be a number ≥ 0."
+        )));
+    }
+    Ok(())
 }
 
 impl ModelSpec {
@@ -98,73 +271,200 @@ impl ModelSpec {
     }
 
     fn validate(&self) -> Result<(), KernelError> {
-        let bounded = |name: &str, value: usize, max: usize| {
-            if value == 0 || value > max {
-                return Err(KernelError::model(format!(
-                    "The model's {name} is {value}; it must be between 1 and {max}."
-                )));
-            }
-            Ok(())
-        };
-        bounded("layer count", self.num_layers, MAX_LAYERS)?;
+        bounded("layer count", self.layers.len(), MAX_LAYERS)?;
         bounded("hidden size", self.hidden_size, MAX_WIDTH)?;
-        bounded("intermediate size", self.intermediate_size, MAX_WIDTH)?;
-        bounded("head count", self.num_heads, 1024)?;
-        bounded("KV head count", self.num_kv_heads, self.num_heads)?;
-        bounded("head dimension", self.head_dim, MAX_HEAD_DIM)?;
         bounded("vocabulary size", self.vocab_size, MAX_VOCAB)?;
         bounded("context length", self.context_length, MAX_CONTEXT)?;
-        if !self.num_heads.is_multiple_of(self.num_kv_heads) {
-            return Err(KernelError::model(format!(
-                "The model has {} heads, which {} KV heads cannot share evenly.",
-                self.num_heads, self.num_kv_heads
-            )));
+        not_negative("norm epsilon", self.norm_eps)?;
+        not_negative("logit soft-cap", self.logit_softcap)?;
+        for (name, value) in [
+            ("embedding multiplier", self.embedding_multiplier),
+            ("residual multiplier", self.residual_multiplier),
+            ("logit multiplier", self.logit_multiplier),
+        ] {
+            positive(name, f64::from(value))?;
         }
-        if !self.head_dim.is_multiple_of(2) {
-            return Err(KernelError::model(format!(
-                "The model's head dimension is {}; rotary positions need an even one.",
-                self.head_dim
-            )));
+        if self.per_layer_width > MAX_WIDTH {
+            bounded("per-layer width", self.per_layer_width, MAX_WIDTH)?;
         }
-        if !(self.rms_norm_eps.is_finite() && self.rms_norm_eps >= 0.0) {
-            return Err(KernelError::model(
-                "The model's RMS norm epsilon must be a number ≥ 0.",
-            ));
+        for rope in &self.ropes {
+            rope.validate()?;
         }
-        if !(self.rope_theta.is_finite() && self.rope_theta > 0.0) {
-            return Err(KernelError::model(
-                "The model's rotary base must be a number above 0.",
-            ));
+        for tensor in self.tensors.values() {
+            tensor.validate()?;
         }
-        if self.sliding_windows.len() != self.num_layers {
-            return Err(KernelError::model(format!(
-                "The model names {} sliding windows for {} layers.",
-                self.sliding_windows.len(),
-                self.num_layers
-            )));
+        for (index, layer) in self.layers.iter().enumerate() {
+            for tensor in layer.tensors.values() {
+                tensor.validate()?;
+            }
+            if let Some(FeedForwardSpec::Mlp(mlp)) = &layer.ffn {
+                bounded("intermediate size", mlp.intermediate_size, MAX_WIDTH)?;
+            }
+            if let Some(attention) = layer.attention() {
+                self.validate_attention(index, attention)?;
+            }
         }
-        self.rope_scaling.validate()
+        Ok(())
     }
 
-    /// Query heads that share one KV head.
-    pub fn group_size(&self) -> usize {
-        self.num_heads / self.num_kv_heads
+    fn validate_attention(
+        &self,
+        index: usize,
+        attention: &AttentionSpec,
+    ) -> Result<(), KernelError> {
+        bounded("head count", attention.num_heads, 1024)?;
+        bounded("KV head count", attention.num_kv_heads, attention.num_heads)?;
+        bounded("head dimension", attention.head_dim, MAX_HEAD_DIM)?;
+        positive("attention scale", f64::from(attention.scale))?;
+        not_negative("attention soft-cap", attention.softcap)?;
+        if !attention.num_heads.is_multiple_of(attention.num_kv_heads) {
+            return Err(KernelError::model(format!(
+                "The model has {} heads, which {} KV heads cannot share evenly.",
+                attention.num_heads, attention.num_kv_heads
+            )));
+        }
+        if let Some(rope) = attention.rope {
+            let Some(rope) = self.ropes.get(rope) else {
+                return Err(KernelError::model(format!(
+                    "Layer {index} of the model names rotary embedding {rope}, of {}.",
+                    self.ropes.len()
+                )));
+            };
+            if rope.dim > attention.head_dim {
+                return Err(KernelError::model(format!(
+                    "Layer {index} of the model has heads of {} dimensions, of which its rotary embedding pairs {}.",
+                    attention.head_dim, rope.dim
+                )));
+            }
+        }
+        if let Some(temperature) = attention.temperature {
+            not_negative("query temperature", temperature.beta)?;
+            bounded(
+                "query temperature's context",
+                temperature.original_context,
+                MAX_CONTEXT,
+            )?;
+        }
+        if let Some(source) = attention.kv_layer {
+            let earlier = self.layers[..index]
+                .get(source)
+                .and_then(LayerSpec::attention);
+            let same = earlier.is_some_and(|other| {
+                other.kv_layer.is_none()
+                    && (other.num_kv_heads, other.head_dim)
+                        == (attention.num_kv_heads, attention.head_dim)
+            });
+            if !same {
+                return Err(KernelError::model(format!(
+                    "Layer {index} of the model reads the keys of layer {source}, which has no such keys."
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The attention layers, with their indices.
+    pub fn attentions(&self) -> impl Iterator<Item = (usize, &AttentionSpec)> {
+        let layers = self.layers.iter().enumerate();
+        layers.filter_map(|(index, layer)| Some((index, layer.attention()?)))
+    }
+
+    /// The attention layers that compute keys and values of their own, in order: the layers of the KV cache.
+    pub fn cached_attentions(&self) -> impl Iterator<Item = (usize, &AttentionSpec)> {
+        let own = |(_, attention): &(usize, &AttentionSpec)| attention.kv_layer.is_none();
+        self.attentions().filter(own)
+    }
+
+    /// Where in the KV cache the keys and values are that layer `layer` reads.
+    pub fn cache_layer(&self, layer: usize) -> usize {
+        let attention = self.layers[layer].attention();
+        let source = attention.and_then(|attention| attention.kv_layer);
+        let owner = source.unwrap_or(layer);
+        self.cached_attentions()
+            .take_while(|(index, _)| *index < owner)
+            .count()
+    }
+
+    /// The LM head is the embedding matrix.
+    pub fn tied_embeddings(&self) -> bool {
+        !self.tensors.contains_key("lm_head")
     }
 }
 
-/// Largest head dimension supported by the stack buffers of the attention kernels.
-pub const MAX_HEAD_DIM: usize = 256;
+impl TensorRef {
+    fn validate(&self) -> Result<(), KernelError> {
+        const MAX: usize = 1 << 40;
+        let sound = self.start <= MAX
+            && self.run <= MAX
+            && self.step <= MAX
+            && (self.run == 0 || self.step >= self.run)
+            && self.add.is_finite();
+        if sound {
+            return Ok(());
+        }
+        Err(KernelError::model(format!(
+            "The model takes impossible rows of tensor {}.",
+            self.name
+        )))
+    }
+
+    /// Whether the weight is all of the tensor.
+    pub fn is_whole(&self) -> bool {
+        self.start == 0 && self.run == 0
+    }
+
+    /// Whether the weight's rows follow one another in the tensor.
+    pub fn is_contiguous(&self) -> bool {
+        !self.transposed && (self.run == 0 || self.step == self.run)
+    }
+
+    /// The tensor's row that is row `row` of the weight.
+    pub fn row(&self, row: usize) -> usize {
+        match self.run {
+            0 => self.start + row,
+            run => self.start + row / run * self.step + row % run,
+        }
+    }
+}
+
+impl RopeSpec {
+    fn validate(&self) -> Result<(), KernelError> {
+        positive("rotary base", self.theta)?;
+        if self.dim == 0 || self.dim > MAX_HEAD_DIM || !self.dim.is_multiple_of(2) {
+            return Err(KernelError::model(format!(
+                "The model's rotary embedding has {} dimensions; it needs an even number up to {MAX_HEAD_DIM}.",
+                self.dim
+            )));
+        }
+        let pairs = self.rotated_pairs();
+        if pairs > self.dim / 2 {
+            return Err(KernelError::model(format!(
+                "The model's rotary embedding rotates {pairs} pairs of {}.",
+                self.dim / 2
+            )));
+        }
+        let tables = [
+            &self.divisors,
+            &self.scaling.short_divisors,
+            &self.scaling.long_divisors,
+        ];
+        let sound = |table: &&Vec<f64>| {
+            let positive = table.iter().all(|divisor| *divisor > 0.0);
+            positive && (table.is_empty() || table.len() == pairs)
+        };
+        if !tables.iter().all(sound) {
+            return Err(KernelError::model(format!(
+                "The model's rotary embedding needs {pairs} divisors above 0."
+            )));
+        }
+        self.scaling.validate()
+    }
+}
 
 impl RopeScaling {
     fn validate(&self) -> Result<(), KernelError> {
-        let positive = |name: &str, value: f64| {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(KernelError::model(format!(
-                    "The model's rotary scaling has {name} {value}; it must be a number above 0."
-                )));
-            }
-            Ok(())
-        };
+        let positive =
+            |name: &str, value: f64| positive(&format!("rotary scaling's {name}"), value);
         if self.kind == RopeScalingKind::None {
             return Ok(());
         }
@@ -177,20 +477,31 @@ impl RopeScaling {
                 "The model's rotary scaling does not name the context length of its pre-training.",
             ));
         }
-        if self.kind == RopeScalingKind::Llama3 {
-            positive("low_freq_factor", self.low_freq_factor)?;
-            positive("high_freq_factor", self.high_freq_factor)?;
-            if self.low_freq_factor >= self.high_freq_factor {
-                return Err(KernelError::model(
-                    "The model's rotary scaling needs low_freq_factor below high_freq_factor.",
-                ));
+        if let Some(factor) = self.attention_factor {
+            positive("attention_factor", factor)?;
+        }
+        match self.kind {
+            RopeScalingKind::Llama3 => {
+                positive("low_freq_factor", self.low_freq_factor)?;
+                positive("high_freq_factor", self.high_freq_factor)?;
+                if self.low_freq_factor >= self.high_freq_factor {
+                    return Err(KernelError::model(
+                        "The model's rotary scaling needs low_freq_factor below high_freq_factor.",
+                    ));
+                }
             }
-        } else {
-            positive("beta_fast", self.beta_fast)?;
-            positive("beta_slow", self.beta_slow)?;
-            if let Some(factor) = self.attention_factor {
-                positive("attention_factor", factor)?;
+            RopeScalingKind::Yarn => {
+                positive("beta_fast", self.beta_fast)?;
+                positive("beta_slow", self.beta_slow)?;
             }
+            RopeScalingKind::Longrope => {
+                if self.short_divisors.is_empty() || self.long_divisors.is_empty() {
+                    return Err(KernelError::model(
+                        "The model's rotary scaling of kind longrope has no divisors.",
+                    ));
+                }
+            }
+            RopeScalingKind::None | RopeScalingKind::Linear => {}
         }
         Ok(())
     }
@@ -199,22 +510,63 @@ impl RopeScaling {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    pub(crate) fn tiny_json() -> serde_json::Value {
-        serde_json::json!({
-            "architecture": "llama", "num_layers": 2, "hidden_size": 64, "intermediate_size": 96,
-            "num_heads": 4, "num_kv_heads": 2, "head_dim": 16, "vocab_size": 128,
-            "context_length": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-            "rope_style": "half", "rope_scaling": {
+    /// A reference to a whole tensor.
+    pub(crate) fn whole(name: &str) -> Value {
+        json!({ "name": name, "start": 0, "run": 0, "step": 0, "transposed": false, "add": 0.0 })
+    }
+
+    pub(crate) fn tiny_rope() -> Value {
+        json!({
+            "theta": 10000.0, "dim": 16, "style": "half", "pairs": null, "divisors": [],
+            "scaling": {
                 "kind": "none", "factor": 1.0, "original_context": 0, "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
-                "attention_factor": null },
-            "tied_embeddings": true, "qkv_bias": false, "output_bias": false, "mlp_bias": false,
-            "qk_norm": false, "sliding_windows": [0, 0],
+                "high_freq_factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": true,
+                "attention_factor": null, "short_divisors": [], "long_divisors": [] },
         })
     }
 
-    fn rejection(change: impl FnOnce(&mut serde_json::Value)) -> String {
+    /// A layer of a GGUF file of a llama.
+    fn tiny_layer(index: usize) -> Value {
+        let roles = [
+            ("mixer_norm", "attn_norm"),
+            ("q", "attn_q"),
+            ("k", "attn_k"),
+            ("v", "attn_v"),
+            ("o", "attn_output"),
+            ("ffn_norm", "ffn_norm"),
+            ("gate", "ffn_gate"),
+            ("up", "ffn_up"),
+            ("down", "ffn_down"),
+        ];
+        let tensors: serde_json::Map<String, Value> = roles
+            .into_iter()
+            .map(|(role, name)| (role.into(), whole(&format!("blk.{index}.{name}.weight"))))
+            .collect();
+        json!({
+            "mixer": {
+                "kind": "attention", "num_heads": 4, "num_kv_heads": 2, "head_dim": 16,
+                "scale": 0.25, "rope": 0, "window": 0, "qk_norm_whole": false, "value_norm": false,
+                "softcap": 0.0, "kv_layer": null, "temperature": null },
+            "ffn": { "kind": "mlp", "intermediate_size": 96, "activation": "silu" },
+            "tensors": tensors,
+        })
+    }
+
+    pub(crate) fn tiny_json() -> Value {
+        json!({
+            "architecture": "llama", "hidden_size": 64, "vocab_size": 128, "context_length": 256,
+            "norm": "rms", "norm_eps": 1e-5, "embedding_multiplier": 1.0,
+            "residual_multiplier": 1.0, "logit_multiplier": 1.0, "logit_softcap": 0.0,
+            "per_layer_width": 0, "ropes": [tiny_rope()],
+            "layers": [tiny_layer(0), tiny_layer(1)],
+            "tensors": {
+                "embedding": whole("token_embd.weight"), "final_norm": whole("output_norm.weight") },
+        })
+    }
+
+    fn rejection(change: impl FnOnce(&mut Value)) -> String {
         let mut value = tiny_json();
         change(&mut value);
         ModelSpec::from_json(&value.to_string())
@@ -225,20 +577,48 @@ pub(crate) mod tests {
     #[test]
     fn a_valid_spec_is_read() {
         let spec = ModelSpec::from_json(&tiny_json().to_string()).unwrap();
-        assert_eq!(spec.group_size(), 2);
-        assert_eq!(spec.rope_style, RopeStyle::Half);
+        assert_eq!(spec.attentions().count(), 2);
+        assert_eq!(spec.layers[1].attention().unwrap().group_size(), 2);
+        assert_eq!(spec.ropes[0].rotated_pairs(), 8);
+        assert!(spec.tied_embeddings());
     }
 
     #[test]
     fn invalid_specs_are_rejected_with_a_sentence() {
         assert!(rejection(|v| v["hidden_size"] = 0.into()).contains("hidden size is 0"));
-        assert!(rejection(|v| v["num_kv_heads"] = 3.into()).contains("share evenly"));
-        assert!(rejection(|v| v["head_dim"] = 15.into()).contains("even"));
-        assert!(rejection(|v| v["sliding_windows"] = serde_json::json!([0])).contains("sliding"));
-        assert!(rejection(|v| v["architecture"] = "mamba".into()).contains("not readable"));
+        let mixer = |name: &'static str, value: Value| {
+            rejection(move |v| v["layers"][1]["mixer"][name] = value)
+        };
+        assert!(mixer("num_kv_heads", 3.into()).contains("share evenly"));
+        assert!(mixer("head_dim", 513.into()).contains("head dimension"));
+        assert!(mixer("head_dim", 8.into()).contains("pairs 16"));
+        assert!(mixer("rope", 1.into()).contains("names rotary embedding 1"));
+        assert!(mixer("kind", "telepathy".into()).contains("not readable"));
+        assert!(mixer("scale", 0.0.into()).contains("attention scale"));
+        assert!(mixer("kv_layer", 1.into()).contains("no such keys"));
+        assert!(rejection(|v| v["ropes"][0]["dim"] = 15.into()).contains("even"));
+        assert!(rejection(|v| v["ropes"][0]["pairs"] = 9.into()).contains("rotates 9"));
+        assert!(rejection(|v| v["ropes"][0]["divisors"] = json!([1.0])).contains("8 divisors"));
         assert!(rejection(|v| v["surprise"] = 1.into()).contains("surprise"));
-        assert!(rejection(|v| v["rope_scaling"]["kind"] = "yarn".into()).contains("pre-training"));
+        assert!(
+            rejection(|v| v["ropes"][0]["scaling"]["kind"] = "yarn".into())
+                .contains("pre-training")
+        );
         assert!(rejection(|v| v["vocab_size"] = (1u64 << 40).into()).contains("vocabulary"));
-        assert!(rejection(|v| v["rope_theta"] = (-1.0).into()).contains("rotary base"));
+        assert!(rejection(|v| v["ropes"][0]["theta"] = (-1.0).into()).contains("rotary base"));
+        assert!(
+            rejection(|v| v["layers"][0]["tensors"]["q"]["start"] = (1u64 << 50).into())
+                .contains("impossible rows")
+        );
+    }
+
+    #[test]
+    fn rows_of_a_weight_are_taken_in_runs() {
+        let mut tensor: TensorRef = serde_json::from_value(whole("x")).unwrap();
+        tensor.start = 3;
+        assert_eq!(tensor.row(5), 8);
+        (tensor.run, tensor.step) = (2, 5);
+        let rows: Vec<usize> = (0..5).map(|row| tensor.row(row)).collect();
+        assert_eq!(rows, [3, 4, 8, 9, 13]);
     }
 }

@@ -1,37 +1,41 @@
 //! One ragged step: the forward pass of every scheduled token, and sampling of the next tokens.
 //!
-//! Hot path; runs on every worker at once. A layer is five phases, each ended by a barrier:
-//! norm + QKV + RoPE + KV cache write, attention, output projection + residual, norm + gate/up + SiLU, down + residual.
+//! Hot path; runs on every worker at once. A layer of most models is five phases, each ended by a barrier:
+//! norm + QKV + RoPE + KV cache write, attention, output projection + residual, norm + gate/up + activation, down + residual.
+//! What a layer's description adds (norms over all heads, norms or factors of what is added to the residual stream,
+//! embeddings of its own) are further phases, which other layers do not have.
 //! Workers divide the panels of the weights (see `work_share.rs`) and take attention and sampling items from a counter;
 //! which worker computes an item never changes its bits. With few rows each worker prepares the activations for itself;
 //! with many the workers divide them, which costs one more barrier. The activations of the down projection are quantized
 //! where gate and up are multiplied. Do not allocate, lock or log here.
 
 mod activations;
+mod branch;
+mod embedding;
+mod feed_forward;
 mod heads;
+mod per_layer;
 mod rows_view;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use self::activations::{Gating, Source, scale_mode_for};
+use self::activations::Source;
 use self::rows_view::RowsView;
-use crate::activation_quant::quantize_gated;
+use crate::activation::{sigmoid_gate, softcap};
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Gemm, Output};
 use crate::kv_cache::KvCache;
-use crate::norm::silu_panel;
 use crate::pack::PANEL_COLUMNS;
-use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
 use crate::plan::Plan;
 use crate::pool::Worker;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
-use crate::spec::ModelSpec;
-use crate::weights::{LayerWeights, Linear, Weights};
+use crate::spec::{AttentionSpec, FeedForwardSpec, MixerSpec, ModelSpec};
+use crate::weights::{AttentionWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
 use crate::work_share::{Parts, SlicedItems};
 
 /// A loaded model: weights, RoPE tables and KV cache.
@@ -39,8 +43,11 @@ use crate::work_share::{Parts, SlicedItems};
 pub struct Model {
     pub spec: ModelSpec,
     pub weights: Weights,
-    pub rope: Rope,
+    /// By index into the spec's.
+    pub ropes: Vec<Rope>,
     pub kv: KvCache,
+    /// For each layer, the index of its [`Work`] among the step's.
+    pub work_of: Vec<usize>,
     pub level: Level,
 }
 
@@ -53,8 +60,8 @@ struct Target {
     accumulate: bool,
 }
 
-/// Phases of a layer.
-const PHASES: usize = 5;
+/// Phases of a layer that have work to share.
+const PHASES: usize = 12;
 /// Counters of a layer: for each phase, one for its work and one for preparing its activations.
 pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
@@ -62,17 +69,27 @@ const ATTENTION: usize = 1;
 const OUTPUT: usize = 2;
 const GATE_UP: usize = 3;
 const DOWN: usize = 4;
-/// Counters after the layers': panels of lm_head, rows of logits, and tokens to embed.
+const NORM_HEADS: usize = 5;
+const ADD_MIXER: usize = 6;
+const ADD_FFN: usize = 7;
+const PER_LAYER_GATE: usize = 8;
+const PER_LAYER_OUTPUT: usize = 9;
+const ADD_PER_LAYER: usize = 10;
+const SCALE: usize = 11;
+/// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, and each layer's own embeddings.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
 const EMBED: usize = 2;
+const PROJECT_EMBEDDINGS: usize = 3;
+const COMBINE_EMBEDDINGS: usize = 4;
 
 /// A step, shared by all workers.
 pub struct Step<'a> {
     pub model: &'a Model,
     pub scratch: &'a Scratch,
     pub plan: &'a Plan,
-    pub attention: &'a Work,
+    /// One for each kind of attention, see [`Model::work_of`].
+    pub attention: &'a [Work],
     /// Flat tokens that need logits: those of the plan's samples, then those of its scores.
     pub logit_tokens: &'a [usize],
     /// Whether rows that need no logits are dropped in the last layer after their keys and values are written. See
@@ -100,25 +117,30 @@ impl Step<'_> {
         // SAFETY: each worker gets its own scratch, once.
         let own = unsafe { self.scratch.workers.get(worker.index()) };
         own.clock.start(self.timed);
-        self.embed(worker);
+        self.embed(worker, own);
         barrier_wait(worker, own, Phase::Embed);
-        for (index, layer) in self.model.weights.layers.iter().enumerate() {
-            self.project_qkv(worker, own, index, layer);
-            barrier_wait(worker, own, Phase::Qkv);
-            if worker.index() == 0 && self.is_narrowed(index) {
-                self.narrow_hidden(); // the attention phase does not read the residual stream
+        if self.model.weights.per_layer.is_some() {
+            self.embed_per_layer(worker, own);
+        }
+        let layers = self.model.spec.layers.iter();
+        for (index, (spec, layer)) in layers.zip(&self.model.weights.layers).enumerate() {
+            if let (Some(MixerSpec::Attention(spec)), Some(MixerWeights::Attention(weights))) =
+                (&spec.mixer, &layer.mixer)
+            {
+                self.mix_by_attention(worker, own, index, layer, (spec, weights));
+                if self.rows_after_attention(index) == 0 {
+                    break; // the last layer of a step that needs no logits
+                }
             }
-            self.attend(worker, own, index);
-            barrier_wait(worker, own, Phase::Attention);
-            if self.rows_after_attention(index) == 0 {
-                break; // the last layer of a step that needs no logits
+            if let (Some(FeedForwardSpec::Mlp(spec)), Some(mlp)) = (&spec.ffn, &layer.ffn) {
+                self.feed_forward(worker, own, index, layer, (spec, mlp));
             }
-            self.project_output(worker, own, index, layer);
-            barrier_wait(worker, own, Phase::Output);
-            self.gate_and_up(worker, own, index, layer);
-            barrier_wait(worker, own, Phase::GateUp);
-            self.project_down(worker, own, index, layer);
-            barrier_wait(worker, own, Phase::Down);
+            if let Some(per_layer) = &layer.per_layer {
+                self.add_per_layer(worker, own, index, per_layer);
+            }
+            if layer.output_scale != 1.0 {
+                self.scale_output(worker, own, index, layer.output_scale);
+            }
         }
         let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
         for start in (0..total).step_by(most) {
@@ -140,6 +162,39 @@ impl Step<'_> {
             }
             self.use_logits(worker, own, part);
             own.clock.lap(Phase::Sample);
+        }
+    }
+
+    /// Attention of layer `index`, added to the residual stream.
+    fn mix_by_attention<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
+        own: &mut WorkerScratch,
+        index: usize,
+        layer: &'w LayerWeights,
+        (spec, weights): (&'w AttentionSpec, &'w AttentionWeights),
+    ) {
+        self.project_qkv(worker, own, index, layer, (spec, weights));
+        barrier_wait(worker, own, Phase::Qkv);
+        if spec.qk_norm_whole {
+            self.norm_heads(worker, index, (spec, weights));
+            barrier_wait(worker, own, Phase::Qkv);
+        }
+        if worker.index() == 0 && self.is_narrowed(index) {
+            self.narrow_hidden(); // the attention phase does not read the residual stream
+        }
+        self.attend(worker, own, index, (spec, weights));
+        barrier_wait(worker, own, Phase::Attention);
+        if self.rows_after_attention(index) == 0 {
+            return;
+        }
+        let branched = self.is_branched(layer.mixer_post_norm.as_deref());
+        self.project_output(worker, own, index, weights, branched);
+        barrier_wait(worker, own, Phase::Output);
+        if branched {
+            let norm = layer.mixer_post_norm.as_deref();
+            self.add_branch(worker, index, ADD_MIXER, norm);
+            barrier_wait(worker, own, Phase::Output);
         }
     }
 
@@ -220,29 +275,12 @@ impl Step<'_> {
         }
     }
 
-    fn embed<'w>(&'w self, worker: &'w Worker<'w>) {
-        let (scratch, width) = (self.scratch, self.model.spec.hidden_size);
-        let (tokens, counter) = (self.tokens(), self.counter(self.layers(), EMBED));
-        for token in Parts::new(worker, counter, tokens, tokens).flatten() {
-            // SAFETY: only this worker uses this row of the residual stream.
-            let row = unsafe {
-                scratch
-                    .hidden
-                    .slice_mut(token * scratch.strides.hidden, width)
-            };
-            self.model
-                .weights
-                .embedding
-                .unpack_output(self.plan.token_ids[token] as usize, row);
-        }
-    }
-
-    /// The residual stream, normalized with `norm`.
-    fn hidden<'a>(&'a self, norm: &'a [f32]) -> Source<'a> {
+    /// The residual stream, normalized with `norm` if there is one.
+    fn hidden<'a>(&'a self, norm: Option<&'a Norm>) -> Source<'a> {
         Source {
             rows: self.hidden_rows(),
             index: None,
-            norm: Some(norm),
+            norm,
         }
     }
 
@@ -273,9 +311,16 @@ impl Step<'_> {
     }
 
     /// Attention, item by item.
-    fn attend<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, index: usize) {
-        let (items, counter) = (&self.attention.items, self.counter(index, ATTENTION));
-        let mut parts = Parts::of_cost(worker, counter, &self.attention.costs);
+    fn attend<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
+        own: &mut WorkerScratch,
+        index: usize,
+        of: (&AttentionSpec, &AttentionWeights),
+    ) {
+        let work = self.work(index);
+        let (items, counter) = (&work.items, self.counter(index, ATTENTION));
+        let mut parts = Parts::of_cost(worker, counter, &work.costs);
         while let Some(part) = parts.next() {
             for at in part
                 .clone()
@@ -284,8 +329,8 @@ impl Step<'_> {
                 // The item that this worker probably computes next: its first keys and values are prefetched.
                 let next = parts.after(&part, at).map(|next| &items[next]);
                 let ahead = next.filter(|next| next.split.is_none());
-                let ahead = ahead.map(|next| self.task(index, next));
-                self.attend_to(own, index, &items[at], ahead.as_ref());
+                let ahead = ahead.map(|next| self.task(index, of, next));
+                self.attend_to(own, index, of, &items[at], ahead.as_ref());
             }
         }
     }
@@ -293,7 +338,7 @@ impl Step<'_> {
     /// Whether the output of an item of a layer's attention is needed.
     fn has_queries(&self, index: usize, item: &Item) -> bool {
         let tokens = item.tokens.start as usize..item.tokens.end as usize;
-        let mut tokens = self.attention.tokens[tokens]
+        let mut tokens = self.work(index).tokens[tokens]
             .iter()
             .map(|&token| token as usize);
         !self.is_narrowed(index) || tokens.any(|token| self.needs_logits(token..token + 1))
@@ -304,15 +349,22 @@ impl Step<'_> {
         &self,
         own: &mut WorkerScratch,
         index: usize,
+        of: (&AttentionSpec, &AttentionWeights),
         item: &Item,
         ahead: Option<&Task<'_>>,
     ) {
-        let task = self.task(index, item);
-        let (level, kv, scratch) = (self.model.level, &self.model.kv, &mut own.attention);
+        let task = self.task(index, of, item);
+        let (work, head_dim) = (self.work(index), of.0.head_dim);
+        let (level, scratch) = (self.model.level, &mut own.attention);
         let Some(split) = item.split else {
             // SAFETY: the level was checked at load; queries and outputs of the item's tokens and heads are inside
             // their matrices, and no two items share them.
-            unsafe { attend(level, kv, &task, None, ahead, scratch) };
+            unsafe {
+                attend(level, &task, None, ahead, scratch);
+                if of.1.gate.is_some() {
+                    self.gate_outputs(&task, head_dim);
+                }
+            }
             return;
         };
         let partials = &self.scratch.partials;
@@ -324,30 +376,63 @@ impl Step<'_> {
         unsafe {
             let first = partials.of_task(split.first_row as usize, rows);
             let part = first.add(index * split_stride);
-            attend(level, kv, &task, Some((index, part)), ahead, scratch);
-            let arrived = self.attention.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
+            attend(level, &task, Some((index, part)), ahead, scratch);
+            let arrived = work.arrived[slot].fetch_add(1, Ordering::AcqRel) + 1;
             if arrived.is_multiple_of(split.count) {
-                let head_dim = self.model.spec.head_dim;
-                combine(level, &task, head_dim, first, split_stride, scratch);
+                combine(level, &task, first, split_stride, scratch);
+                if of.1.gate.is_some() {
+                    self.gate_outputs(&task, head_dim);
+                }
             }
         }
     }
 
-    fn task(&self, layer: usize, item: &Item) -> Task<'_> {
-        let (spec, strides) = (&self.model.spec, &self.scratch.strides);
+    /// Multiply a task's outputs with the sigmoid of its heads' gates.
+    ///
+    /// # Safety
+    /// The task's outputs are complete, and no other worker uses them.
+    unsafe fn gate_outputs(&self, task: &Task<'_>, head_dim: usize) {
+        let stride = self.scratch.strides.attention;
+        for &token in task.tokens {
+            for head in task.head..task.head + task.heads {
+                let at = token as usize * stride + head * head_dim;
+                // SAFETY: by contract; the gates were written before a barrier. The level was checked at load.
+                unsafe {
+                    let out = self.scratch.attention.slice_mut(at, head_dim);
+                    let gate = self.scratch.attention_gate.slice(at, head_dim);
+                    sigmoid_gate(self.model.level, out, gate);
+                }
+            }
+        }
+    }
+
+    /// The attention items of layer `index`.
+    fn work(&self, index: usize) -> &Work {
+        &self.attention[self.model.work_of[index]]
+    }
+
+    fn task<'t>(
+        &'t self,
+        index: usize,
+        (spec, weights): (&AttentionSpec, &'t AttentionWeights),
+        item: &Item,
+    ) -> Task<'t> {
+        let (work, strides) = (self.work(index), &self.scratch.strides);
         let (tables, table_width) = self.plan.block_tables();
         let tokens = item.tokens.start as usize..item.tokens.end as usize;
         let segments = item.segments.start as usize..item.segments.end as usize;
         Task {
-            layer,
+            kv: self.model.kv.layer(weights.cache),
             kv_head: item.head as usize / spec.group_size(),
             head: item.head as usize,
             heads: item.heads as usize,
-            window: spec.sliding_windows[layer],
-            scale: 1.0 / (spec.head_dim as f32).sqrt(),
-            tokens: &self.attention.tokens[tokens],
+            window: spec.window,
+            scale: spec.scale,
+            softcap: spec.softcap,
+            sinks: weights.sinks.as_deref(),
+            tokens: &work.tokens[tokens],
             positions: &self.plan.positions,
-            segments: &self.attention.segments[segments],
+            segments: &work.segments[segments],
             tables,
             table_width,
             q: self.scratch.q.ptr(),
@@ -358,13 +443,14 @@ impl Step<'_> {
         }
     }
 
-    /// Output projection, added to the residual stream.
+    /// Output projection: added to the residual stream, or written as a branch.
     fn project_output<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
-        layer: &LayerWeights,
+        weights: &AttentionWeights,
+        branched: bool,
     ) {
         let source = Source {
             rows: self.attention_rows(),
@@ -373,49 +459,22 @@ impl Step<'_> {
         };
         let rows = self.rows_after_attention(index);
         let counter = self.prepare_counter(index, OUTPUT);
-        let activations = self.prepare(worker, own, rows, source, &[&layer.o], counter);
+        let activations = self.prepare(worker, own, rows, source, &[&weights.o], counter);
         let counter = self.counter(index, OUTPUT);
-        self.add_product(worker, own, rows, &activations, &layer.o, counter);
+        let target = self.branch_target(branched);
+        self.multiply_into(worker, own, rows, &activations, &weights.o, target, counter);
     }
 
-    /// Down projection, added to the residual stream.
-    fn project_down<'w>(
-        &'w self,
-        worker: &'w Worker<'w>,
-        own: &mut WorkerScratch,
-        index: usize,
-        layer: &LayerWeights,
-    ) {
-        let rows = self.rows_after_attention(index);
-        let activations = match self.gated(&layer.down, rows) {
-            Some(gated) => Activations {
-                quant: Some(gated),
-                scale_mode: scale_mode_for(&[&layer.down]),
-                float: std::ptr::null(),
-                float_stride: 0,
-            },
-            None => {
-                let source = Source {
-                    rows: self.gate_rows(),
-                    index: None,
-                    norm: None,
-                };
-                let counter = self.prepare_counter(index, DOWN);
-                self.prepare(worker, own, rows, source, &[&layer.down], counter)
-            }
-        };
-        let counter = self.counter(index, DOWN);
-        self.add_product(worker, own, rows, &activations, &layer.down, counter);
-    }
-
-    /// Multiply `rows` prepared rows with `linear` and add the result to the residual stream.
-    fn add_product<'w>(
+    /// Multiply `rows` prepared rows with all of `linear` into `target`.
+    #[allow(clippy::too_many_arguments, reason = "one call of a hot path")]
+    fn multiply_into<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         rows: usize,
         activations: &Activations,
         linear: &Linear,
+        target: Target,
         counter: &'w AtomicUsize,
     ) {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
@@ -429,107 +488,12 @@ impl Step<'_> {
                 let upcoming = parts.after(&part, item);
                 let these = unit * each..panels.min((unit + 1) * each);
                 let target = Target {
-                    rows: panel_columns(self.hidden_rows(), &these),
-                    accumulate: true,
+                    rows: panel_columns(target.rows, &these),
+                    ..target
                 };
                 let upcoming = upcoming.map(|item| linear.matrix.panel(sliced.get(item).0 * each));
-                // SAFETY: only this worker uses these rows of the panels' columns of the residual stream.
+                // SAFETY: only this worker uses these rows of the panels' columns of the target.
                 unsafe { Self::multiply(&mut gemm, linear, these, rows, upcoming, target) };
-            }
-        }
-    }
-
-    /// Gate and up projections, and `silu(gate) * up` while both are in the CPU cache. The result is quantized at once
-    /// if the down projection takes quantized rows; a group of its inputs is two panels.
-    fn gate_and_up<'w>(
-        &'w self,
-        worker: &'w Worker<'w>,
-        own: &mut WorkerScratch,
-        index: usize,
-        layer: &LayerWeights,
-    ) {
-        let rows = self.rows_after_attention(index);
-        let users = [&layer.gate, &layer.up];
-        let activations = self.prepare(
-            worker,
-            own,
-            rows,
-            self.hidden(&layer.mlp_norm),
-            &users,
-            self.prepare_counter(index, GATE_UP),
-        );
-        // SAFETY: the level was checked at load; so many rows were prepared, for these users.
-        let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
-        let level = self.model.level;
-        let gating = self.gating(&layer.down, rows);
-        let panels = layer.gate.matrix.panels();
-        // Panels of an item, and columns that are multiplied at once.
-        let each = if gating == Gating::Floats {
-            1
-        } else {
-            GROUP / PANEL_COLUMNS
-        };
-        let columns = if gating == Gating::Groups {
-            GROUP
-        } else {
-            PANEL_COLUMNS
-        };
-        let panels_at_once = columns / PANEL_COLUMNS;
-        let (gate, up) = (
-            RowsView::of(&own.gate, columns),
-            RowsView::of(&own.up, columns),
-        );
-        let (groups, scale_mode) = (
-            layer.down.matrix.inputs / GROUP,
-            scale_mode_for(&[&layer.down]),
-        );
-        let counter = self.counter(index, GATE_UP);
-        let sliced = SlicedItems::new(panels / each, rows, worker.size());
-        let mut parts = Parts::new(worker, counter, sliced.count(), rows);
-        while let Some(part) = parts.next() {
-            for item in part.clone() {
-                let (unit, slice) = sliced.get(item);
-                let panels = unit * each..(unit + 1) * each;
-                for first in panels.clone().step_by(panels_at_once) {
-                    let these = first..first + panels_at_once;
-                    let next = if these.end < panels.end {
-                        these.end
-                    } else {
-                        let upcoming = parts.after(&part, item);
-                        upcoming.map_or(first, |item| sliced.get(item).0 * each)
-                    };
-                    let output = |out: RowsView, linear: &Linear| Output {
-                        out: out.ptr(0),
-                        stride: out.stride(),
-                        accumulate: false,
-                        bias: linear.panel_bias(first),
-                    };
-                    let (gate_out, up_out) = (output(gate, &layer.gate), output(up, &layer.up));
-                    let (gate_panels, up_panels) = (&layer.gate.matrix, &layer.up.matrix);
-                    let (next_up, next) = (up_panels.panel(first), gate_panels.panel(next));
-                    let (gate, up) = (gate.ptr(slice.start), up.ptr(slice.start));
-                    // SAFETY: only this worker uses these columns of the slice's gated rows, and `gate` and `up`.
-                    unsafe {
-                        for (matrix, next, out) in
-                            [(gate_panels, next_up, gate_out), (up_panels, next, up_out)]
-                        {
-                            let (panels, rows) = (these.clone(), slice.clone());
-                            gemm.panels_of_rows(matrix, panels, rows, next, out);
-                        }
-                        if gating == Gating::Groups {
-                            let to = self.gated_group(unit, slice.start, groups);
-                            quantize_gated(level, gate, up, slice.len(), scale_mode, to);
-                        } else {
-                            let out = panel_columns(self.gate_rows(), &these);
-                            let (out, stride) = (out.ptr(slice.start), out.stride());
-                            silu_panel(level, gate, up, out, stride, slice.len());
-                        }
-                    }
-                }
-            }
-            if gating == Gating::Parts {
-                // SAFETY: as above; so few rows are not cut into slices.
-                unsafe { self.quantize_gated_columns(part, rows, &layer.down) };
             }
         }
     }
@@ -537,7 +501,7 @@ impl Step<'_> {
     /// Logits of `part` of the tokens that need them.
     fn lm_head<'w>(&'w self, worker: &'w Worker<'w>, own: &mut WorkerScratch, part: Range<usize>) {
         let (weights, rows) = (&self.model.weights, part.len());
-        let hidden = self.hidden(&weights.final_norm);
+        let hidden = self.hidden(Some(&weights.final_norm));
         let source = if self.narrow {
             Source {
                 rows: hidden.rows.rows_from(part.start),
@@ -589,6 +553,18 @@ impl Step<'_> {
                     .logits
                     .slice_mut((next - part.start) * strides.logits, vocab)
             };
+            let spec = &self.model.spec;
+            if spec.logit_softcap > 0.0 || spec.logit_multiplier != 1.0 {
+                // SAFETY: the level was checked at load.
+                unsafe {
+                    softcap(
+                        self.model.level,
+                        logits,
+                        spec.logit_multiplier,
+                        spec.logit_softcap,
+                    )
+                };
+            }
             match next.checked_sub(self.plan.samples.len()) {
                 None => self.sample(own, next, logits),
                 Some(at) => self.score(own, at, logits),

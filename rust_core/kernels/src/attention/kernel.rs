@@ -6,13 +6,14 @@
 use super::float::{F16, F32};
 use super::integer::Int8;
 use super::prefetch::{Prefetcher, Tiles};
+use super::softcap::Softcap;
 use super::softmax::softmax_chunk;
 use super::state::{Scratch, State};
 use super::task::Task;
 use super::visible::Visible;
 use super::{CHUNK, SPLIT};
 use crate::dispatch::Level;
-use crate::kv_cache::{KvCache, KvDtype, TileLayout};
+use crate::kv_cache::{KvDtype, TileLayout};
 use crate::simd::{Int8Dot, LANES, Lanes, by_level};
 
 /// A chunk's keys and values, and their layout.
@@ -97,6 +98,9 @@ pub(super) unsafe fn accumulate_chunk<L: Int8Dot, E: Element + ?Sized>(
     unsafe {
         E::scores::<L>(chunk, (from, to), &mut prefetcher, lines, scratch);
         let probs = &mut scratch.probs.0;
+        if let Some(softcap) = Softcap::of(task) {
+            softcap.apply::<L>(tiles, &mut probs[from..to]);
+        }
         for token in from / task.heads..to / task.heads {
             let visible = task.visible(token, chunk.start);
             if !visible.covers(tiles) {
@@ -150,15 +154,21 @@ unsafe fn merge_split<L: Lanes>(
     current.clear(from..to);
 }
 
-/// Normalize a row's accumulator and write it to `out`.
+/// Normalize a row's accumulator and write it to the task's output.
 ///
 /// # Safety
-/// `head_dim` floats at `out`; the level's instructions enabled.
+/// The output's extent is what the task says; the level's instructions enabled.
 #[inline(always)]
-unsafe fn write_output<L: Lanes>(state: &State, row: usize, head_dim: usize, out: *mut f32) {
+unsafe fn write_output<L: Lanes>(task: &Task<'_>, state: &State, row: usize) {
+    let head_dim = task.kv.head_dim;
     // SAFETY: whole vectors below `head_dim`, then the rest one by one.
     unsafe {
-        let inverse = 1.0 / L::load(state.sums(row).as_ptr()).sum();
+        let out = task.out.add(task.offsets(row, head_dim).1);
+        let sum = L::load(state.sums(row).as_ptr()).sum();
+        let inverse = match task.sink(row) {
+            None => 1.0 / sum,
+            Some(sink) => inverse_with_sink::<L>(state.max[row], sum, sink),
+        };
         let acc = state.acc(row);
         let whole = head_dim / LANES * LANES;
         for at in (0..whole).step_by(LANES) {
@@ -170,6 +180,23 @@ unsafe fn write_output<L: Lanes>(state: &State, row: usize, head_dim: usize, out
             *out.add(at) = acc * inverse;
         }
     }
+}
+
+/// What normalizes a row whose probabilities, relative to `2^max`, add up to `sum`, and whose sink has the base-2 score
+/// `sink`: the sink is merged like the state of a position without a value.
+///
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+unsafe fn inverse_with_sink<L: Lanes>(max: f32, sum: f32, sink: f32) -> f32 {
+    let largest = if sink > max { sink } else { max };
+    // SAFETY: the caller's promise.
+    let [row, sink, ..] = unsafe {
+        let mut scores = [0.0; LANES];
+        [scores[0], scores[1]] = [max - largest, sink - largest];
+        L::load(scores.as_ptr()).exp2().to_array()
+    };
+    row / (sum * row + sink)
 }
 
 /// Write a query times `factor`, padded with zeros.
@@ -197,18 +224,16 @@ unsafe fn scale_query<L: Lanes>(query: &[f32], factor: f32, to: &mut [f32]) {
 /// [`attend`] over elements `E`.
 ///
 /// # Safety
-/// As there; the cache holds such elements; the level's instructions enabled.
+/// As there; the layer holds such elements; the level's instructions enabled.
 #[inline(always)]
 unsafe fn attend_element<L: Int8Dot, E: Element>(
-    kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
     ahead: Option<&Task<'_>>,
     scratch: &mut Scratch,
 ) {
-    let head_dim = kv.shape().head_dim;
-    let (rows, stride) = (task.rows(), kv.value_stride());
-    let layout = kv.shape().tile_layout();
+    let (head_dim, layout) = (task.kv.head_dim, *task.kv.tile_layout());
+    let (rows, stride) = (task.rows(), task.kv.value_stride());
     // Scores are of base 2.
     let factor = task.scale * std::f32::consts::LOG2_E;
     for row in 0..rows {
@@ -229,7 +254,7 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
         Some((split, _)) => split * (SPLIT / CHUNK)..(split + 1) * (SPLIT / CHUNK),
         None => 0..usize::MAX,
     };
-    let ahead_tiles = ahead.map_or(Tiles::NONE, |ahead| ahead.first_tiles(kv));
+    let ahead_tiles = ahead.map_or(Tiles::NONE, Task::first_tiles);
     let mut has_total = false;
     // The next chunk, once it is known.
     let mut upcoming = None;
@@ -239,8 +264,8 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
             segment.tokens.end as usize * task.heads,
         );
         let (earliest, latest) = task.span(segment);
-        let chunks = range.start.max(segment.chunks.start as usize)
-            ..range.end.min(segment.chunks.end as usize);
+        let chunks = task.visible_chunks(segment, earliest);
+        let chunks = range.start.max(chunks.start)..range.end.min(chunks.end);
         for index in chunks.clone() {
             let start = index * CHUNK;
             if split.is_none() && index > 0 && start.is_multiple_of(SPLIT) {
@@ -251,25 +276,20 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
                 // SAFETY: the instructions are the caller's promise.
                 unsafe { merge_split::<L>((from, to), &mut scratch.current, &mut scratch.total) };
             }
-            if start + CHUNK <= task.first_visible(earliest) {
-                continue;
-            }
             if start > latest {
                 break;
             }
             let tiles = upcoming
                 .take()
-                .unwrap_or_else(|| task.tiles(kv, segment, start, latest));
+                .unwrap_or_else(|| task.tiles(segment, start, latest));
             let next = if index + 1 < chunks.end && start + CHUNK <= latest {
-                upcoming.insert(task.tiles(kv, segment, start + CHUNK, latest))
+                upcoming.insert(task.tiles(segment, start + CHUNK, latest))
             } else {
-                match task.segments.get(number + 1) {
-                    Some(next) if split.is_none() && task.window == 0 => {
-                        let start = next.chunks.start as usize * CHUNK;
-                        upcoming.insert(task.tiles(kv, next, start, task.span(next).1))
-                    }
-                    _ => &ahead_tiles,
-                }
+                let next = task.segments.get(number + 1);
+                upcoming = next
+                    .filter(|_| split.is_none())
+                    .and_then(|next| task.first_tiles_of(next));
+                upcoming.as_ref().unwrap_or(&ahead_tiles)
             };
             let prefetcher = Prefetcher::new(next);
             let chunk = Chunk {
@@ -302,13 +322,12 @@ unsafe fn attend_element<L: Int8Dot, E: Element>(
         }
         // SAFETY: the output's extent and the instructions are the caller's promise.
         unsafe {
-            let out = task.out.add(task.offsets(row, head_dim).1);
             if has_total {
                 merge_split::<L>((row, row + 1), &mut scratch.current, &mut scratch.total);
-                write_output::<L>(&scratch.total, row, head_dim, out);
+                write_output::<L>(task, &scratch.total, row);
             } else {
                 // Merging it into an empty total would give the same bits.
-                write_output::<L>(&scratch.current, row, head_dim, out);
+                write_output::<L>(task, &scratch.current, row);
             }
         }
     }
@@ -326,22 +345,21 @@ macro_rules! attend_elements {
         /// As [`attend`]; the level's instructions enabled.
         #[inline(always)]
         unsafe fn $body<L: Int8Dot>(
-            kv: &KvCache,
             task: &Task<'_>,
             split: Option<(usize, *mut f32)>,
             ahead: Option<&Task<'_>>,
             scratch: &mut Scratch,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { attend_element::<L, $element>(kv, task, split, ahead, scratch) }
+            unsafe { attend_element::<L, $element>(task, split, ahead, scratch) }
         }
 
         by_level! {
             /// [`attend`] over one type of elements.
             ///
             /// # Safety
-            /// As there; the cache holds such elements.
-            unsafe fn $name(kv: &KvCache, task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = $body with AvxVnni;
+            /// As there; the layer holds such elements.
+            unsafe fn $name(task: &Task<'_>, split: Option<(usize, *mut f32)>, ahead: Option<&Task<'_>>, scratch: &mut Scratch) = $body with AvxVnni;
         }
     };
 }
@@ -362,7 +380,6 @@ attend_elements!(attend_int8, attend_int8_body, Int8);
 /// partial results) or writes the blocks read here.
 pub unsafe fn attend(
     level: Level,
-    kv: &KvCache,
     task: &Task<'_>,
     split: Option<(usize, *mut f32)>,
     ahead: Option<&Task<'_>>,
@@ -370,10 +387,10 @@ pub unsafe fn attend(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        match kv.shape().dtype {
-            KvDtype::F16 => attend_f16(level, kv, task, split, ahead, scratch),
-            KvDtype::F32 => attend_f32(level, kv, task, split, ahead, scratch),
-            KvDtype::Int8 => attend_int8(level, kv, task, split, ahead, scratch),
+        match task.kv.dtype {
+            KvDtype::F16 => attend_f16(level, task, split, ahead, scratch),
+            KvDtype::F32 => attend_f32(level, task, split, ahead, scratch),
+            KvDtype::Int8 => attend_int8(level, task, split, ahead, scratch),
         }
     }
 }
@@ -383,19 +400,18 @@ pub unsafe fn attend(
 #[inline(always)]
 unsafe fn combine_body<L: Lanes>(
     task: &Task<'_>,
-    head_dim: usize,
     partials: *const f32,
     split_stride: usize,
     scratch: &mut Scratch,
 ) {
-    let stride = head_dim.next_multiple_of(LANES);
-    let each = partial_floats(head_dim);
-    scratch.total.reset(task.rows(), stride);
+    let each = partial_floats(task.kv.head_dim);
+    scratch.total.reset(task.rows(), task.kv.value_stride());
     for row in 0..task.rows() {
-        let splits = task.position(row / task.heads) / SPLIT + 1;
+        let position = task.position(row / task.heads);
+        let splits = task.first_visible(position) / SPLIT..=position / SPLIT;
         // SAFETY: every split's partials are there, and the output: the caller's promise.
         unsafe {
-            for split in 0..splits {
+            for split in splits {
                 let from = partials.add(split * split_stride + row * each);
                 let partial = std::slice::from_raw_parts(from, each);
                 let sums = partial[LANES..2 * LANES]
@@ -405,8 +421,7 @@ unsafe fn combine_body<L: Lanes>(
                     .total
                     .merge::<L>(row, partial[0], sums, &partial[2 * LANES..]);
             }
-            let out = task.out.add(task.offsets(row, head_dim).1);
-            write_output::<L>(&scratch.total, row, head_dim, out);
+            write_output::<L>(task, &scratch.total, row);
         }
     }
 }
@@ -416,6 +431,6 @@ by_level! {
     /// apart.
     ///
     /// # Safety
-    /// As [`attend`]; every split of the task is complete.
-    pub unsafe fn combine(task: &Task<'_>, head_dim: usize, partials: *const f32, split_stride: usize, scratch: &mut Scratch) = combine_body;
+    /// As [`attend`]; every split that a row of the task sees a part of is complete.
+    pub unsafe fn combine(task: &Task<'_>, partials: *const f32, split_stride: usize, scratch: &mut Scratch) = combine_body;
 }

@@ -14,6 +14,7 @@ mod integer;
 mod kernel;
 mod prefetch;
 mod quantized_rows;
+mod softcap;
 mod softmax;
 mod state;
 mod task;

@@ -4,7 +4,7 @@
 //! some dozen cache lines in flight. Prefetching a whole chunk ahead, at an even rate, keeps them busy.
 
 use super::CHUNK;
-use crate::kv_cache::KvShape;
+use crate::kv_cache::KvLayer;
 use crate::simd::{LANES, prefetch_line};
 
 /// Tiles of sixteen positions in a chunk.
@@ -34,11 +34,7 @@ impl Tiles {
     };
 
     /// `positions` positions; `next` returns their tiles one by one.
-    pub(super) fn new(
-        shape: &KvShape,
-        positions: usize,
-        mut next: impl FnMut() -> *const u8,
-    ) -> Self {
+    pub(super) fn new(kv: &KvLayer, positions: usize, mut next: impl FnMut() -> *const u8) -> Self {
         if positions == 0 {
             return Self::NONE;
         }
@@ -50,8 +46,8 @@ impl Tiles {
         Self {
             tiles,
             positions,
-            tile_bytes: shape.bytes_of(LANES),
-            last_bytes: shape.bytes_of(last),
+            tile_bytes: kv.bytes_of(LANES),
+            last_bytes: kv.bytes_of(last),
         }
     }
 

@@ -1,24 +1,32 @@
 //! The arguments of one kernel call.
 
+use std::ops::Range;
+
 use super::prefetch::Tiles;
 use super::visible::Visible;
 use super::{CHUNK, MAX_ROWS, Segment};
-use crate::kv_cache::KvCache;
+use crate::kv_cache::KvLayer;
 use crate::simd::{LANES, prefetch_for_writing, prefetch_line};
 
 /// Queries of some tokens and of some heads that share a KV head. Rows are ordered by token, `heads` per token.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    pub layer: usize,
+    /// Its keys and values.
+    pub kv: &'a KvLayer,
     pub kv_head: usize,
     /// First query head.
     pub head: usize,
     /// Tokens times heads is at most [`MAX_ROWS`].
     pub heads: usize,
-    /// Sliding window: the last `window` positions, a token's own included, are visible; 0: all positions.
+    /// Sliding window: the last `window` positions, a token's own included, are visible; 0: all positions. No larger
+    /// than the window that the segments were planned for.
     pub window: usize,
     /// Multiplied into every score.
     pub scale: f32,
+    /// A score `s`, after `scale`, becomes `softcap * tanh(s / softcap)`; 0: it stays as it is.
+    pub softcap: f32,
+    /// For every query head of the layer, a score without a value: it takes part in the softmax only.
+    pub sinks: Option<&'a [f32]>,
     /// Flat indices of the tokens.
     pub tokens: &'a [u32],
     /// Position of every flat token.
@@ -78,19 +86,13 @@ impl Task<'_> {
     }
 
     /// The tiles of the chunk that begins at position `start`, up to position `last`.
-    pub(super) fn tiles(
-        &self,
-        kv: &KvCache,
-        segment: &Segment,
-        start: usize,
-        last: usize,
-    ) -> Tiles {
-        let block_size = kv.shape().block_size;
+    pub(super) fn tiles(&self, segment: &Segment, start: usize, last: usize) -> Tiles {
+        let block_size = self.kv.block_size;
         let table = &self.tables[segment.table as usize * self.table_width..][..self.table_width];
         let (mut at, mut slot) = (start / block_size, start % block_size);
         let positions = CHUNK.min((last + 1).saturating_sub(start));
-        let head = kv.head(self.layer, self.kv_head);
-        Tiles::new(kv.shape(), positions, || {
+        let head = self.kv.head(self.kv_head);
+        Tiles::new(self.kv, positions, || {
             let tile = head.tile(table[at] as usize, slot).cast_const();
             slot += LANES;
             if slot == block_size {
@@ -100,15 +102,32 @@ impl Task<'_> {
         })
     }
 
+    /// The chunks of a segment that one of its tokens sees, the first of which is at position `earliest`.
+    pub(super) fn visible_chunks(&self, segment: &Segment, earliest: usize) -> Range<usize> {
+        let first = self.first_visible(earliest) / CHUNK;
+        first.max(segment.chunks.start as usize)..segment.chunks.end as usize
+    }
+
+    /// The tiles of the first chunk that is read of a segment; None if none is.
+    pub(super) fn first_tiles_of(&self, segment: &Segment) -> Option<Tiles> {
+        let (earliest, latest) = self.span(segment);
+        let chunks = self.visible_chunks(segment, earliest);
+        let start = chunks.start * CHUNK;
+        (!chunks.is_empty() && start <= latest).then(|| self.tiles(segment, start, latest))
+    }
+
     /// The tiles of this task's first chunk.
-    pub(super) fn first_tiles(&self, kv: &KvCache) -> Tiles {
-        match self.segments.first() {
-            Some(segment) if self.window == 0 => {
-                let start = segment.chunks.start as usize * CHUNK;
-                self.tiles(kv, segment, start, self.span(segment).1)
-            }
-            _ => Tiles::NONE,
-        }
+    pub(super) fn first_tiles(&self) -> Tiles {
+        let first = self.segments.first();
+        first
+            .and_then(|segment| self.first_tiles_of(segment))
+            .unwrap_or(Tiles::NONE)
+    }
+
+    /// The sink of row `row` as a base-2 score.
+    pub(super) fn sink(&self, row: usize) -> Option<f32> {
+        let sinks = self.sinks?;
+        Some(sinks[self.head + row % self.heads] * std::f32::consts::LOG2_E)
     }
 
     /// Prefetch the query of row `row`, which another core may have projected.

@@ -1,3 +1,4 @@
+use std::f64::consts::LN_2;
 use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
@@ -5,13 +6,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::dispatch::Level;
 use crate::guarded::{Guarded, on_both_sides};
-use crate::kv_cache::{KvCache, KvDtype, KvShape};
+use crate::kv_cache::{KvCache, KvDtype, KvHeads, KvLayer, KvShape};
 use crate::pack::tests::Random;
 use crate::plan::tests::plan_of_runs;
 use crate::plan::{Limits, Plan};
 use crate::simd::{Portable, hadamard, hadamard_size};
-use crate::spec::ModelSpec;
-use crate::spec::tests::tiny_json;
+use crate::spec::AttentionSpec;
 
 /// One sequence's part of a step.
 #[derive(Debug, Clone)]
@@ -22,20 +22,17 @@ struct Query {
     table: Vec<i32>,
 }
 
-/// A cache with random contents, and queries over it.
+/// A cache of three layers, the second with random contents and the others with NaN, and queries over the second.
 struct Case {
-    spec: ModelSpec,
+    spec: AttentionSpec,
+    sinks: Option<Vec<f32>>,
     kv: KvCache,
     /// `[block, slot, dim]` of KV head 0; other heads hold the same, rotated by their index.
     keys: Vec<f32>,
     values: Vec<f32>,
     q: Guarded<f32>,
     queries: Vec<Query>,
-    window: usize,
 }
-
-/// Softmax scale.
-const SCALE: f32 = 0.3;
 
 /// A vector as int8 codes hold it.
 fn round_to_codes(vector: &mut [f32]) {
@@ -65,22 +62,40 @@ impl Case {
         block_size: usize,
         queries: Vec<Query>,
     ) -> Self {
-        let mut value = tiny_json();
-        value["num_heads"] = (kv_heads * group).into();
-        value["num_kv_heads"] = kv_heads.into();
-        value["head_dim"] = dim.into();
-        let spec = ModelSpec::from_json(&value.to_string()).unwrap();
+        let spec = AttentionSpec {
+            num_heads: kv_heads * group,
+            num_kv_heads: kv_heads,
+            head_dim: dim,
+            // So that scores of many dimensions are no larger than those of 64.
+            scale: 0.3f32.min(2.4 / (dim as f32).sqrt()),
+            rope: None,
+            window,
+            qk_norm_whole: false,
+            value_norm: false,
+            softcap: 0.0,
+            kv_layer: None,
+            temperature: None,
+        };
         let blocks = 1 + queries.iter().flat_map(|q| &q.table).max().unwrap();
         let blocks = blocks as usize;
-        let kv = KvCache::new(KvShape {
-            dtype,
-            layers: 2,
-            blocks,
-            block_size,
+        let other = KvHeads {
+            kv_heads: 1,
+            head_dim: 2 * dim.min(8),
+        };
+        let own = KvHeads {
             kv_heads,
             head_dim: dim,
+        };
+        let kv = KvCache::new(KvShape {
+            dtype,
+            blocks,
+            block_size,
+            layers: vec![other, own, other],
         })
         .unwrap();
+        for layer in [0, 2] {
+            fill_with_nan(kv.layer(layer), blocks);
+        }
         let mut random = Random(dim as u64 * 31 + blocks as u64);
         let mut vector = |count: usize| -> Vec<f32> {
             (0..count)
@@ -121,24 +136,36 @@ impl Case {
                     (nan.clone(), nan)
                 };
                 let (block, slot) = (at / block_size, at % block_size);
+                let head = kv.layer(1).head(head);
                 // SAFETY: single-threaded.
                 unsafe {
-                    kv.head(1, head)
-                        .write_key(Level::Portable, block, slot, &key);
-                    kv.head(1, head)
-                        .write_value(Level::Portable, block, slot, &value);
+                    head.write_key(Level::Portable, block, slot, &key);
+                    head.write_value(Level::Portable, block, slot, &value);
                 }
             }
         }
         Self {
             spec,
+            sinks: None,
             kv,
             keys,
             values,
             q,
             queries,
-            window,
         }
+    }
+
+    fn with_softcap(mut self, softcap: f32) -> Self {
+        self.spec.softcap = softcap;
+        self
+    }
+
+    /// With a sink for every head: some above, some below the scores.
+    fn with_sinks(mut self) -> Self {
+        let mut random = Random(self.heads() as u64);
+        let sinks = (0..self.heads()).map(|_| random.unit() * 8.0);
+        self.sinks = Some(sinks.collect());
+        self
     }
 
     fn heads(&self) -> usize {
@@ -164,10 +191,22 @@ impl Case {
 
     /// The outputs of `queries`, the first of which begins at flat token `flat`.
     fn run(&self, level: Level, queries: &[Query], flat: usize, workers: usize) -> Vec<f32> {
+        self.run_planned(&self.spec, level, queries, flat, workers)
+    }
+
+    /// [`Case::run`] with a work that is planned for `planned`.
+    fn run_planned(
+        &self,
+        planned: &AttentionSpec,
+        level: Level,
+        queries: &[Query],
+        flat: usize,
+        workers: usize,
+    ) -> Vec<f32> {
         let (dim, heads) = (self.spec.head_dim, self.heads());
         let plan = self.plan(queries);
         let mut work = Work::with_capacity(8, 8, heads);
-        work.plan(&self.spec, &plan, workers);
+        work.plan(planned, &plan, workers);
         let tokens: usize = queries.iter().map(|q| q.tokens).sum();
         let mut out = Guarded::filled(f32::NAN, tokens * heads * dim);
         let (tables, table_width) = plan.block_tables();
@@ -177,12 +216,14 @@ impl Case {
         // The last item first: the order must not matter.
         for item in work.items.iter().rev() {
             let task = Task {
-                layer: 1,
+                kv: self.kv.layer(1),
                 kv_head: item.head as usize / self.spec.group_size(),
                 head: item.head as usize,
                 heads: item.heads as usize,
-                window: self.window,
-                scale: SCALE,
+                window: self.spec.window,
+                scale: self.spec.scale,
+                softcap: self.spec.softcap,
+                sinks: self.sinks.as_deref(),
                 tokens: &work.tokens[item.tokens.start as usize..item.tokens.end as usize],
                 positions: &plan.positions,
                 segments: &work.segments[item.segments.start as usize..item.segments.end as usize],
@@ -198,7 +239,7 @@ impl Case {
             // SAFETY: the level is available; extents match.
             unsafe {
                 let Some(split) = item.split else {
-                    attend(level, &self.kv, &task, None, None, &mut scratch);
+                    attend(level, &task, None, None, &mut scratch);
                     continue;
                 };
                 let split_stride = task.rows() * partial_floats(dim);
@@ -206,17 +247,10 @@ impl Case {
                 let first = partials[first..][..splits * split_stride].as_mut_ptr();
                 let part = first.add(split.index as usize * split_stride);
                 let index = split.index as usize;
-                attend(
-                    level,
-                    &self.kv,
-                    &task,
-                    Some((index, part)),
-                    Some(&task),
-                    &mut scratch,
-                );
+                attend(level, &task, Some((index, part)), Some(&task), &mut scratch);
                 let arrived = &work.arrived[split.slot as usize];
                 if arrived.fetch_add(1, Ordering::Relaxed) + 1 == split.count {
-                    combine(level, &task, dim, first, split_stride, &mut scratch);
+                    combine(level, &task, first, split_stride, &mut scratch);
                 }
             }
         }
@@ -231,24 +265,30 @@ impl Case {
             slot * dim + (d + turn) % dim
         };
         let q = &self.q[(flat * self.heads() + head) * dim..][..dim];
-        let first = match self.window {
+        let first = match self.spec.window {
             0 => 0,
             window => (position + 1).saturating_sub(window),
         };
         let int8 = self.kv.shape().dtype == KvDtype::Int8;
         // Scaled first, as in the kernel, so that a query is quantized to the same integers. Scores are of base 2.
-        let factor = SCALE * std::f32::consts::LOG2_E;
+        let factor = self.spec.scale * std::f32::consts::LOG2_E;
         let q = multiplied(q.iter().map(|q| q * factor).collect(), int8);
         let size = if int8 { hadamard_size(q.len()) } else { 1 } as f64;
+        let cap = |score: f64| match f64::from(self.spec.softcap) {
+            0.0 => score,
+            cap => cap * (score * LN_2 / cap).tanh() / LN_2,
+        };
         let scores: Vec<f64> = (first..=position)
             .map(|p| {
                 let key = multiplied((0..dim).map(|d| self.keys[at(p, d)]).collect(), int8);
                 let products = q.iter().zip(key).map(|(q, k)| f64::from(*q) * f64::from(k));
-                products.sum::<f64>() / size
+                cap(products.sum::<f64>() / size)
             })
             .collect();
-        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = scores.iter().map(|s| (s - max).exp2()).sum();
+        let sink = self.sinks.iter().map(|sinks| f64::from(sinks[head]) / LN_2);
+        let all = || scores.iter().copied().chain(sink.clone());
+        let max = all().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = all().map(|s| (s - max).exp2()).sum();
         (0..dim)
             .map(|d| {
                 let weighted = scores
@@ -267,11 +307,26 @@ impl Case {
             KvDtype::Int8 => 1e-3,
         };
         let width = self.heads() * self.spec.head_dim;
+        let all_positions = AttentionSpec {
+            window: 0,
+            ..self.spec.clone()
+        };
+        let mut exact = Vec::new();
+        for query in &self.queries {
+            for token in 0..query.tokens {
+                let flat = exact.len() / width;
+                for head in 0..self.heads() {
+                    exact.extend(self.naive(query, query.first + token, flat, head));
+                }
+            }
+        }
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
             let together = self.run(level, &self.queries, 0, 1);
             for workers in [2, 16] {
                 let others = self.run(level, &self.queries, 0, workers);
                 assert_eq!(together, others, "{level:?}, {workers} workers");
+                let others = self.run_planned(&all_positions, level, &self.queries, 0, workers);
+                assert_eq!(together, others, "{level:?}, planned without the window");
             }
             let mut flat = 0;
             for query in &self.queries {
@@ -284,17 +339,34 @@ impl Case {
                     };
                     let alone = self.run(level, &[one], flat, 1);
                     assert_eq!(alone, ours, "{level:?}: alone as in a batch");
-                    for (head, ours) in ours.chunks_exact(self.spec.head_dim).enumerate() {
-                        let exact = self.naive(query, query.first + token, flat, head);
-                        for (a, b) in ours.iter().zip(exact) {
-                            assert!(
-                                (f64::from(*a) - b).abs() < tolerance,
-                                "{level:?} token {flat} head {head}: {a} {b}"
-                            );
-                        }
-                    }
                     flat += 1;
                 }
+            }
+            for (at, (a, b)) in together.iter().zip(&exact).enumerate() {
+                assert!(
+                    (f64::from(*a) - b).abs() < tolerance,
+                    "{level:?} token {} column {}: {a} {b}",
+                    at / width,
+                    at % width
+                );
+            }
+        }
+    }
+}
+
+fn fill_with_nan(layer: &KvLayer, blocks: usize) {
+    let nan = vec![f32::NAN; layer.head_dim];
+    for at in 0..blocks * layer.block_size {
+        let (block, slot) = (at / layer.block_size, at % layer.block_size);
+        for head in 0..layer.kv_heads {
+            // SAFETY: single-threaded.
+            unsafe {
+                layer
+                    .head(head)
+                    .write_key(Level::Portable, block, slot, &nan);
+                layer
+                    .head(head)
+                    .write_value(Level::Portable, block, slot, &nan);
             }
         }
     }
@@ -326,16 +398,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn matches_naive_attention_alone_and_in_a_batch(
-        dim in prop::sample::select(vec![8usize, 16, 24, 64, 80, 128]),
+        dim in prop::sample::select(vec![8usize, 16, 24, 64, 80, 112, 128, 192, 256, 512]),
         heads in (1usize..3, 1usize..6),
         window in prop::sample::select(vec![0usize, 0, 1, 5, 64, 100]),
+        softcap in prop::sample::select(vec![0f32, 0.0, 2.0, 50.0]),
+        sinks: bool,
         block_size in prop::sample::select(vec![16usize, 32, 48]),
         members in prop::collection::vec((0usize..12, 0usize..250, 1usize..20), 1..5),
         dtype in prop::sample::select(vec![KvDtype::F16, KvDtype::F32, KvDtype::Int8]),
     ) {
         let queries = family(block_size, &members);
         on_both_sides(|| {
-            Case::new(dtype, dim, heads, window, block_size, queries.clone()).check();
+            let case = Case::new(dtype, dim, heads, window, block_size, queries.clone());
+            let case = case.with_softcap(softcap);
+            let case = if sinks { case.with_sinks() } else { case };
+            case.check();
         });
     }
 }
@@ -345,7 +422,54 @@ fn long_contexts_are_the_same_in_splits_and_behind_a_shared_prefix() {
     for (dtype, window) in [(KvDtype::F16, 0), (KvDtype::F32, 700), (KvDtype::Int8, 0)] {
         let members = [(0, 1100, 1), (30, 1023, 2), (32, 1535, 1), (9, 511, 3)];
         let queries = family(32, &members);
-        Case::new(dtype, 16, (2, 3), window, 32, queries).check();
+        let case = Case::new(dtype, 16, (2, 3), window, 32, queries);
+        case.check();
+        case.with_sinks().with_softcap(3.0).check();
+    }
+}
+
+#[test]
+fn windows_of_long_contexts_are_the_same_in_splits_and_behind_a_shared_prefix() {
+    for (dtype, window) in [
+        (KvDtype::F16, 512),
+        (KvDtype::F32, 1000),
+        (KvDtype::Int8, 64),
+    ] {
+        // The last two share more than the third's window, which ends before it.
+        let members = [
+            (0, 2300, 1),
+            (70, 2400, 2),
+            (75, 5000, 1),
+            (150, 4900, 3),
+            (9, 511, 3),
+        ];
+        let case = Case::new(dtype, 8, (1, 2), window, 32, family(32, &members));
+        case.check();
+        case.with_sinks().check();
+    }
+}
+
+#[test]
+fn the_largest_heads_are_computed_in_splits_too() {
+    for dtype in [KvDtype::F16, KvDtype::F32, KvDtype::Int8] {
+        let queries = family(16, &[(0, 700, 1), (30, 600, 14)]);
+        let case = Case::new(dtype, 512, (1, 2), 0, 16, queries);
+        case.with_softcap(30.0).check();
+    }
+}
+
+#[test]
+fn a_sink_far_above_all_scores_takes_all_attention_and_one_far_below_none() {
+    for level in Level::ALL.into_iter().filter(|level| level.available()) {
+        let mut case = Case::new(KvDtype::F32, 16, (1, 2), 0, 16, family(16, &[(0, 40, 1)]));
+        let without = case.run(level, &case.queries, 0, 1);
+        case.sinks = Some(vec![1e4, f32::NEG_INFINITY]);
+        let with = case.run(level, &case.queries, 0, 1);
+        assert_eq!(with[..16], [0.0; 16], "{level:?}");
+        assert_eq!(with[16..], without[16..], "{level:?}");
+        case.sinks = Some(vec![f32::NAN; 2]);
+        let with = case.run(level, &case.queries, 0, 1);
+        assert!(with.iter().all(|x| x.is_nan()), "{level:?}");
     }
 }
 
@@ -436,6 +560,53 @@ fn a_long_prefix_that_rows_share_is_split_among_short_ones() {
             .iter()
             .any(|item| item.split.is_some() && item.tokens.len() > 1)
     );
+    case.check();
+}
+
+#[test]
+fn only_visible_chunks_are_planned_and_only_their_splits_computed() {
+    let window = 600;
+    let queries = family(32, &[(0, 5000, 1)]);
+    let case = Case::new(KvDtype::F32, 8, (3, 3), window, 32, queries);
+    let (work, splits) = planned(&case, 2);
+    // Positions 4401 to 5000.
+    assert_eq!(work.segments.len(), 1);
+    assert_eq!(work.segments[0].chunks, 68..79);
+    assert_eq!(splits, 3 * 2);
+    let indices: Vec<_> = work.items.iter().filter_map(|item| item.split).collect();
+    assert!(indices.iter().all(|split| (8..10).contains(&split.index)));
+    assert!(indices.iter().all(|split| split.count == 2));
+    assert_eq!(costs(&work), (3 * 7, 9 * 11));
+    case.check();
+}
+
+#[test]
+fn rows_whose_windows_share_nothing_share_no_item() {
+    // They share 960 positions, of which the window of the second has none.
+    let members = [(0, 1000, 1), (30, 4000, 1)];
+    let case = Case::new(KvDtype::F32, 8, (4, 1), 300, 32, family(32, &members));
+    let (work, _) = planned(&case, 1);
+    assert_eq!(work.items.len(), 4 * 2);
+    let chunks: Vec<_> = work.segments.iter().map(|s| s.chunks.clone()).collect();
+    assert_eq!(chunks, [10..16, 57..63]);
+    case.check();
+    let case = Case::new(KvDtype::F32, 8, (4, 1), 0, 32, family(32, &members));
+    assert_eq!(planned(&case, 1).0.items.len(), 4);
+}
+
+#[test]
+fn rows_share_what_is_visible_of_their_prefix() {
+    let members: Vec<_> = (0..12).map(|i| (120, 4000 + i, 1)).collect();
+    let case = Case::new(KvDtype::F32, 8, (4, 3), 1024, 32, family(32, &members));
+    let (work, _) = planned(&case, 1);
+    assert_eq!(work.items.len(), 4, "{:?}", work.items);
+    let shared: Vec<_> = work
+        .segments
+        .iter()
+        .filter(|s| s.tokens.len() > 1)
+        .collect();
+    assert_eq!(shared.len(), 1);
+    assert_eq!(shared[0].chunks, 46..60);
     case.check();
 }
 

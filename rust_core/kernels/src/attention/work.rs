@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicU32;
 
 use super::{CHUNK, MAX_ROWS, SPLIT};
 use crate::plan::Plan;
-use crate::spec::ModelSpec;
+use crate::spec::AttentionSpec;
+
+/// Chunks of a split.
+const SPLIT_CHUNKS: u32 = (SPLIT / CHUNK) as u32;
 
 /// Chunks that consecutive tokens of an item read from the blocks of one sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +22,19 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Of one query head.
+    /// Of one query head: chunks, each counted once for every token that reads it.
     fn cost(&self) -> usize {
         self.tokens.len() * self.chunks.len()
+    }
+
+    /// Number of its chunks in split `split`.
+    fn chunks_in(&self, split: u32) -> usize {
+        let split = split * SPLIT_CHUNKS..(split + 1) * SPLIT_CHUNKS;
+        let (start, end) = (
+            self.chunks.start.max(split.start),
+            self.chunks.end.min(split.end),
+        );
+        end.saturating_sub(start) as usize
     }
 }
 
@@ -35,15 +48,15 @@ pub struct Item {
     /// First query head.
     pub head: u32,
     pub heads: u32,
-    /// None: all positions.
+    /// None: all visible positions.
     pub split: Option<Split>,
 }
 
-/// A part of a long context, computed separately.
+/// A part of a long context, computed separately: positions `index * SPLIT..(index + 1) * SPLIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     pub index: u32,
-    /// Number of splits of the task.
+    /// Number of splits of the task: those in which a token sees a chunk.
     pub count: u32,
     /// The task, as an index into [`Work::arrived`].
     pub slot: u32,
@@ -51,7 +64,7 @@ pub struct Split {
     pub first_row: u32,
 }
 
-/// The attention calls of a step, the same in every layer.
+/// The attention calls of a step, the same in every layer with as many heads and the same window.
 #[derive(Debug, Default)]
 pub struct Work {
     pub items: Vec<Item>,
@@ -60,13 +73,15 @@ pub struct Work {
     /// Flat tokens, item by item.
     pub tokens: Vec<u32>,
     pub segments: Vec<Segment>,
-    /// For each task that is computed in splits, the number of finished ones, over all layers.
+    /// For each task that is computed in splits, the number of finished ones, over all its layers.
     pub arrived: Vec<AtomicU32>,
     /// Batch indices of the runs that may share an item with others.
     short: Vec<u32>,
     groups: Vec<Group>,
     /// Rows that are computed in splits.
     split_rows: usize,
+    /// Positions that a token sees, up to its own; 0: all. Chunks outside of every token's window are in no segment.
+    window: usize,
 }
 
 /// Tokens and segments of items that differ only in their heads.
@@ -74,9 +89,7 @@ pub struct Work {
 struct Group {
     tokens: Range<u32>,
     segments: Range<u32>,
-    /// Chunks of the longest context.
-    chunks: usize,
-    /// Of one query head: chunks, each counted once for every token that reads it.
+    /// Of all segments.
     cost: usize,
 }
 
@@ -104,21 +117,24 @@ impl Work {
             short: Vec::with_capacity(rows),
             groups: Vec::with_capacity(tokens),
             split_rows: 0,
+            window: 0,
         }
     }
 
-    /// Plan the attention of a step for `workers` workers.
+    /// Plan the attention of a step for `workers` workers, for layers with as many heads as `spec` and a window that is no
+    /// larger (0 is the largest).
     ///
     /// Runs that begin with the same blocks share items, as many as an item holds. A long context is split if there are too
     /// few items for the workers, or if its item costs more than a quarter of a worker's share of the step. Heads
     /// that share a KV head are separated if there are too few items.
-    pub fn plan(&mut self, spec: &ModelSpec, plan: &Plan, workers: usize) {
+    pub fn plan(&mut self, spec: &AttentionSpec, plan: &Plan, workers: usize) {
         self.items.clear();
         self.tokens.clear();
         self.segments.clear();
         self.arrived.clear();
         self.groups.clear();
         self.split_rows = 0;
+        self.window = spec.window;
         let total = plan.token_ids.len();
         let heads = spec.group_size().min(MAX_ROWS);
         // Several items for every worker, but no more loads of a shared prefix than that needs.
@@ -133,13 +149,14 @@ impl Work {
             }
             for first in (0..run.tokens).step_by(most) {
                 let tokens = most.min(run.tokens - first);
-                let chunks = (run.first_position + first + tokens).div_ceil(CHUNK);
+                let position = run.first_position + first;
+                let chunks = self.first_chunk(position)..(position + tokens).div_ceil(CHUNK);
                 let group = self.group(|work| {
                     let start = (run.start + first) as u32;
                     work.tokens.extend(start..start + tokens as u32);
                     work.segments.push(Segment {
                         tokens: 0..tokens as u32,
-                        chunks: 0..chunks as u32,
+                        chunks: chunks.start as u32..chunks.end as u32,
                         table: index as u32,
                     });
                 });
@@ -150,7 +167,7 @@ impl Work {
         short.sort_unstable_by(|&a, &b| blocks(plan, a).cmp(blocks(plan, b)));
         let mut rest = short.as_slice();
         while !rest.is_empty() {
-            let count = group_size(plan, rest, most);
+            let count = self.group_size(plan, rest, most);
             let (runs, later) = rest.split_at(count);
             let group = self.group(|work| work.add_shared(plan, runs));
             self.groups.push(group);
@@ -162,7 +179,7 @@ impl Work {
     }
 
     /// Add the items of all groups.
-    fn add_items(&mut self, spec: &ModelSpec, tokens: usize, heads: usize, workers: usize) {
+    fn add_items(&mut self, spec: &AttentionSpec, tokens: usize, heads: usize, workers: usize) {
         let groups = std::mem::take(&mut self.groups);
         let cost: usize = groups.iter().map(|group| group.cost).sum();
         let few = 4 * workers;
@@ -185,8 +202,11 @@ impl Work {
     fn order_items(&mut self) {
         let cost = |item: &Item| {
             let segments = &self.segments[item.segments.start as usize..item.segments.end as usize];
-            let whole = segments.iter().map(Segment::cost).sum::<usize>() * item.heads as usize;
-            whole / item.split.map_or(1, |split| split.count as usize)
+            let cost_of = |segment: &Segment| match item.split {
+                None => segment.cost(),
+                Some(split) => segment.tokens.len() * segment.chunks_in(split.index),
+            };
+            segments.iter().map(cost_of).sum::<usize>() * item.heads as usize
         };
         self.items.sort_unstable_by_key(|item| Reverse(cost(item)));
         self.costs.clear();
@@ -202,10 +222,8 @@ impl Work {
         let (tokens, segments) = (self.tokens.len() as u32, self.segments.len() as u32);
         fill(self);
         let added = &self.segments[segments as usize..];
-        let ends = added.iter().map(|s| s.chunks.end as usize);
         Group {
             tokens: tokens..self.tokens.len() as u32,
-            chunks: ends.max().unwrap_or(0),
             cost: added.iter().map(Segment::cost).sum(),
             segments: segments..self.segments.len() as u32,
         }
@@ -239,10 +257,14 @@ impl Work {
             // Sorted: blocks common to the first and the last are common to all.
             common_chunks(plan, first, last).max(from)
         };
-        if to > from {
+        let earliest = runs
+            .iter()
+            .map(|&run| plan.runs[run as usize].first_position);
+        let visible = from.max(self.first_chunk(earliest.min().unwrap_or(0)));
+        if to > visible {
             self.segments.push(Segment {
                 tokens: token..token + count(runs),
-                chunks: from as u32..to as u32,
+                chunks: visible as u32..to as u32,
                 table: first,
             });
         }
@@ -263,12 +285,13 @@ impl Work {
     }
 
     /// Add a group's items: one for each KV head, or more.
-    fn add(&mut self, spec: &ModelSpec, group: &Group, division: &Division) {
+    fn add(&mut self, spec: &AttentionSpec, group: &Group, division: &Division) {
         let size = spec.group_size();
-        let splits = (group.chunks * CHUNK).div_ceil(SPLIT);
+        let segments = &self.segments[group.segments.start as usize..group.segments.end as usize];
+        let splits = visible_splits(segments);
         let rows = group.tokens.len() * spec.num_heads;
         let wanted = division.scarce || group.cost * division.heads > division.large;
-        let split = splits > 1 && wanted && self.split_rows + rows <= division.most_rows;
+        let split = splits.len() > 1 && wanted && self.split_rows + rows <= division.most_rows;
         let heads = if division.scarce && !split {
             1
         } else {
@@ -291,10 +314,10 @@ impl Work {
                 let first_row = self.split_rows as u32;
                 self.arrived.push(AtomicU32::new(0));
                 self.split_rows += group.tokens.len() * item.heads as usize;
-                for index in 0..splits as u32 {
+                for index in splits.clone() {
                     item.split = Some(Split {
                         index,
-                        count: splits as u32,
+                        count: splits.len() as u32,
                         slot,
                         first_row,
                     });
@@ -303,6 +326,49 @@ impl Work {
             }
         }
     }
+
+    /// The first chunk that a token at `position` sees.
+    fn first_chunk(&self, position: usize) -> usize {
+        match self.window {
+            0 => 0,
+            window => (position + 1).saturating_sub(window) / CHUNK,
+        }
+    }
+
+    /// How many of the sorted `runs` to put into one group: the number that saves the most loads, up to `most` tokens.
+    fn group_size(&self, plan: &Plan, runs: &[u32], most: usize) -> usize {
+        let (mut best, mut saved) = (1, 0);
+        let first = &plan.runs[runs[0] as usize];
+        let (mut tokens, mut earliest, mut latest) =
+            (first.tokens, first.first_position, first.first_position);
+        for count in 2..=runs.len() {
+            let run = &plan.runs[runs[count - 1] as usize];
+            tokens += run.tokens;
+            earliest = earliest.min(run.first_position);
+            latest = latest.max(run.first_position);
+            // The first chunk that all of them see, and the first that one of them sees.
+            let (all, one) = (self.first_chunk(latest), self.first_chunk(earliest));
+            let common = common_chunks(plan, runs[0], runs[count - 1]).saturating_sub(all);
+            if tokens > most || common == 0 {
+                break;
+            }
+            // Rows also compute, in vain, chunks before their own window.
+            let saves = ((count - 1) * common).saturating_sub(count * (all - one));
+            if saves >= saved.max(1) {
+                (best, saved) = (count, saves);
+            }
+        }
+        best
+    }
+}
+
+/// The splits in which a token sees a chunk. Tokens share an item only if they see a chunk together, so no split between
+/// the first and the last is without one.
+fn visible_splits(segments: &[Segment]) -> Range<u32> {
+    let starts = segments.iter().map(|segment| segment.chunks.start);
+    let ends = segments.iter().map(|segment| segment.chunks.end);
+    let (start, end) = (starts.min().unwrap_or(0), ends.max().unwrap_or(0));
+    start / SPLIT_CHUNKS..end.div_ceil(SPLIT_CHUNKS)
 }
 
 /// The blocks of a run up to its last position.
@@ -322,30 +388,13 @@ fn common_chunks(plan: &Plan, a: u32, b: u32) -> usize {
     same * plan.block_size() / CHUNK
 }
 
-/// How many of the sorted `runs` to put into one group: the number that saves the most loads, up to `most` tokens.
-fn group_size(plan: &Plan, runs: &[u32], most: usize) -> usize {
-    let (mut best, mut saved) = (1, 0);
-    let mut tokens = plan.runs[runs[0] as usize].tokens;
-    for count in 2..=runs.len() {
-        tokens += plan.runs[runs[count - 1] as usize].tokens;
-        let common = common_chunks(plan, runs[0], runs[count - 1]);
-        if tokens > most || common == 0 {
-            break;
-        }
-        if (count - 1) * common >= saved {
-            (best, saved) = (count, (count - 1) * common);
-        }
-    }
-    best
-}
-
 /// Groups that make four items for every worker.
-fn wanted_groups(spec: &ModelSpec, workers: usize) -> usize {
+fn wanted_groups(spec: &AttentionSpec, workers: usize) -> usize {
     (4 * workers).div_ceil(spec.num_kv_heads)
 }
 
 /// The most rows of a step that are computed in splits: all rows of a step with too few items, or one full group.
-pub fn max_split_rows(spec: &ModelSpec, workers: usize) -> usize {
+pub fn max_split_rows(spec: &AttentionSpec, workers: usize) -> usize {
     let scarce = spec.group_size() * wanted_groups(spec, workers);
     spec.num_kv_heads * scarce.max(MAX_ROWS)
 }

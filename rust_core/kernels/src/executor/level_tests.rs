@@ -42,14 +42,15 @@ impl RandomModel {
             };
             tensors.insert(format!("{name}.weight"), stored);
         };
-        let (hidden, ffn) = (spec.hidden_size, spec.intermediate_size);
-        let (queries, keys) = (
-            spec.num_heads * spec.head_dim,
-            spec.num_kv_heads * spec.head_dim,
-        );
+        let hidden = spec.hidden_size;
         add("token_embd", &[spec.vocab_size, hidden], DType::Q8_0);
         add("output_norm", &[hidden], DType::F32);
-        for layer in 0..spec.num_layers {
+        for (layer, attention) in spec.attentions() {
+            let ffn = spec.layers[layer].intermediate_size();
+            let (queries, keys) = (
+                attention.num_heads * attention.head_dim,
+                attention.num_kv_heads * attention.head_dim,
+            );
             for (name, outputs, inputs) in [
                 ("attn_q", queries, hidden),
                 ("attn_k", keys, hidden),

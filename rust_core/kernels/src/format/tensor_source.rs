@@ -42,6 +42,11 @@ impl<'a> TensorView<'a> {
         &self.bytes[row * self.row_bytes()..][..self.row_bytes()]
     }
 
+    /// Whether `bytes` are its rows, in order.
+    pub fn is_stored(&self) -> bool {
+        self.bytes.len() == self.rows() * self.row_bytes()
+    }
+
     /// Where in `bytes` these rows are; None if they are not all in the tensor.
     pub fn row_range(&self, rows: Range<usize>) -> Option<Range<usize>> {
         let inside = rows.start <= rows.end && rows.end <= self.rows();
@@ -62,6 +67,22 @@ pub struct RowBuffer {
     pub(super) scales: Vec<f32>,
     /// `[rows][groups]`
     pub(super) zeros: Vec<u8>,
+}
+
+impl RowBuffer {
+    /// Rows `rows` of `tensor`, whose bytes are stored, as a matrix of their own.
+    ///
+    /// # Panics
+    /// If the tensor has fewer rows.
+    pub fn select<'a>(&'a mut self, tensor: &TensorView<'a>, rows: Range<usize>) -> TensorView<'a> {
+        self.shape = [rows.len(), tensor.cols()];
+        let bytes = tensor.row_range(rows).expect("rows of the tensor");
+        TensorView {
+            shape: &self.shape,
+            bytes: &tensor.bytes[bytes],
+            ..*tensor
+        }
+    }
 }
 
 /// Named tensors backed by memory-mapped files. Shared between threads without locks.
@@ -90,13 +111,7 @@ pub trait TensorSource: Send + Sync {
         rows: Range<usize>,
         buffer: &'a mut RowBuffer,
     ) -> TensorView<'a> {
-        buffer.shape = [rows.len(), tensor.cols()];
-        let bytes = tensor.row_range(rows).expect("rows of the tensor");
-        TensorView {
-            shape: &buffer.shape,
-            bytes: &tensor.bytes[bytes],
-            ..*tensor
-        }
+        buffer.select(tensor, rows)
     }
 
     /// How the files' numbers are read, as far as their headers do not say: part of what identifies packed weights.

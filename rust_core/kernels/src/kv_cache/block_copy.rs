@@ -1,17 +1,12 @@
 //! Copying whole blocks: within the pool (copy-on-write of a partially shared block) and between the pool and the swap
 //! tier.
 
-use super::KvCache;
+use super::{KvCache, KvLayer};
 
 impl KvCache {
-    /// Bytes of one layer's part of a block, which is contiguous.
-    fn layer_part(&self) -> usize {
-        self.head_bytes * self.shape.kv_heads
-    }
-
     /// Bytes of a block, every layer.
     pub(crate) fn block_bytes(&self) -> usize {
-        self.layer_part() * self.shape.layers
+        self.layers.iter().map(KvLayer::block_bytes).sum()
     }
 
     /// Copy a block's bytes, layer by layer, into `bytes`, which is [`Self::block_bytes`] long.
@@ -20,9 +15,13 @@ impl KvCache {
     /// No other thread writes the block during the call.
     pub(crate) unsafe fn read_block(&self, block: usize, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), self.block_bytes());
-        for (layer, part) in bytes.chunks_exact_mut(self.layer_part()).enumerate() {
-            let from = self.head(layer, 0).tile(block, 0);
-            // SAFETY: `tile` checked the index, and a block's heads are contiguous.
+        let mut rest = bytes;
+        for layer in &self.layers {
+            let part = rest
+                .split_off_mut(..layer.block_bytes())
+                .expect("as long as all parts");
+            let from = layer.block(block);
+            // SAFETY: `block` checked the index, and the layer's part of a block is contiguous.
             unsafe { std::ptr::copy_nonoverlapping(from, part.as_mut_ptr(), part.len()) };
         }
     }
@@ -33,10 +32,15 @@ impl KvCache {
     /// No other thread accesses the block during the call.
     pub(crate) unsafe fn write_block(&self, block: usize, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.block_bytes());
-        for (layer, part) in bytes.chunks_exact(self.layer_part()).enumerate() {
-            let to = self.head(layer, 0).tile(block, 0);
+        let mut rest = bytes;
+        for layer in &self.layers {
+            let part = rest
+                .split_off(..layer.block_bytes())
+                .expect("as long as all parts");
             // SAFETY: as above; exclusive by contract.
-            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len()) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(part.as_ptr(), layer.block(block), part.len());
+            }
         }
     }
 
@@ -48,13 +52,10 @@ impl KvCache {
         if source == target {
             return;
         }
-        let bytes = self.layer_part();
-        for layer in 0..self.shape.layers {
-            let head = self.head(layer, 0);
-            let (from, to) = (head.tile(source, 0), head.tile(target, 0));
-            // SAFETY: `tile` checked both; a block's heads are contiguous, and two blocks do not
-            // overlap. Exclusive by contract.
-            unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        for layer in &self.layers {
+            let (from, to) = (layer.block(source), layer.block(target));
+            // SAFETY: `block` checked both, and two blocks do not overlap. Exclusive by contract.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, layer.block_bytes()) };
         }
     }
 }
@@ -62,44 +63,59 @@ impl KvCache {
 #[cfg(test)]
 mod tests {
     use crate::dispatch::Level;
-    use crate::kv_cache::{KvCache, KvDtype, KvShape};
+    use crate::kv_cache::{KvCache, KvDtype, KvHeads, KvLayer, KvShape};
 
-    /// A cache of three blocks in which every value encodes its location.
+    /// A cache of three blocks in which every value encodes its location; its layers differ.
     fn marked() -> KvCache {
+        let layers = [(2, 8), (1, 24), (2, 8)];
         let cache = KvCache::new(KvShape {
             dtype: KvDtype::F32,
-            layers: 2,
             blocks: 3,
             block_size: 16,
-            kv_heads: 2,
-            head_dim: 8,
+            layers: layers
+                .map(|(kv_heads, head_dim)| KvHeads { kv_heads, head_dim })
+                .into(),
         })
         .unwrap();
-        for (layer, block, head, slot) in every_slot(3) {
-            let mark = (layer * 1000 + block * 100 + head * 16 + slot) as f32;
-            // SAFETY: single-threaded.
-            unsafe {
-                let head = cache.head(layer, head);
-                head.write_key(Level::Portable, block, slot, &[mark; 8]);
-                head.write_value(Level::Portable, block, slot, &[-mark; 8]);
+        for (index, layer) in cache.layers.iter().enumerate() {
+            for (block, head, slot) in every_slot(layer) {
+                let mark = vec![mark(index, block, head, slot); layer.head_dim];
+                let negative: Vec<f32> = mark.iter().map(|x| -x).collect();
+                // SAFETY: single-threaded.
+                unsafe {
+                    let head = layer.head(head);
+                    head.write_key(Level::Portable, block, slot, &mark);
+                    head.write_value(Level::Portable, block, slot, &negative);
+                }
             }
         }
         cache
     }
 
+    fn mark(layer: usize, block: usize, head: usize, slot: usize) -> f32 {
+        (layer * 1000 + block * 100 + head * 16 + slot) as f32
+    }
+
+    fn every_slot(layer: &KvLayer) -> impl Iterator<Item = (usize, usize, usize)> {
+        let heads = layer.kv_heads;
+        (0..3 * heads * 16).map(move |at| (at / (heads * 16), at / 16 % heads, at % 16))
+    }
+
     /// Check that block `b` holds the initial contents of block `from[b]`.
     fn assert_holds(cache: &KvCache, from: [usize; 3]) {
-        for (layer, block, head, slot) in every_slot(3) {
-            let mark = (layer * 1000 + from[block] * 100 + head * 16 + slot) as f32;
-            for dim in 0..8 {
-                // SAFETY: single-threaded; in bounds.
-                unsafe {
-                    let tile = cache.head(layer, head).tile(block, slot);
-                    let key = *tile.cast::<f32>().add(dim * 16 + slot % 16);
-                    let at = slot % 16 * cache.value_stride() + dim;
-                    assert_eq!(key, mark);
-                    let values = tile.add(cache.shape.tile_layout().values);
-                    assert_eq!(*values.cast::<f32>().add(at), -mark);
+        for (index, layer) in cache.layers.iter().enumerate() {
+            for (block, head, slot) in every_slot(layer) {
+                let mark = mark(index, from[block], head, slot);
+                for dim in 0..layer.head_dim {
+                    // SAFETY: single-threaded; in bounds.
+                    unsafe {
+                        let tile = layer.head(head).tile(block, slot);
+                        let key = *tile.cast::<f32>().add(dim * 16 + slot % 16);
+                        let at = slot % 16 * layer.value_stride() + dim;
+                        assert_eq!(key, mark);
+                        let values = tile.add(layer.tile_layout().values);
+                        assert_eq!(*values.cast::<f32>().add(at), -mark);
+                    }
                 }
             }
         }
@@ -125,10 +141,19 @@ mod tests {
         assert_holds(&cache, [1, 1, 2]);
     }
 
-    fn every_slot(blocks: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
-        (0..2 * blocks * 2 * 16).map(move |at| {
-            let (slot, head, rest) = (at % 16, at / 16 % 2, at / 32);
-            (rest / blocks, rest % blocks, head, slot)
-        })
+    #[test]
+    fn the_bytes_of_a_block_are_the_parts_of_its_layers_in_order() {
+        let cache = marked();
+        let mut bytes = vec![0; cache.block_bytes()];
+        // SAFETY: single-threaded.
+        unsafe { cache.read_block(1, &mut bytes) };
+        let mut rest = bytes.as_slice();
+        for (index, layer) in cache.layers.iter().enumerate() {
+            let part = rest.split_off(..layer.block_bytes()).unwrap();
+            // The key of the first slot of the first head.
+            let first = f32::from_ne_bytes(*part.first_chunk().unwrap());
+            assert_eq!(first, mark(index, 1, 0, 0));
+        }
+        assert!(rest.is_empty());
     }
 }

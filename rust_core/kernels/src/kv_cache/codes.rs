@@ -77,6 +77,10 @@ macro_rules! with_dims {
                 const $dims: usize = 128;
                 $body
             }
+            256 => {
+                const $dims: usize = 256;
+                $body
+            }
             _ => {
                 const $dims: usize = MAX_HEAD_DIM;
                 $body

@@ -1,41 +1,37 @@
 //! One KV head of one layer: addresses of its tokens in every block, and writing keys and values.
 
 use super::codes::{write_key, write_keys, write_value, write_values};
-use super::{KvDtype, KvShape, QUAD};
+use super::{KvDtype, KvLayer, QUAD};
 use crate::dispatch::Level;
 use crate::simd::{LANES, REGISTER_CODES, prefetch_for_writing};
 
 /// One KV head of one layer: its part of every block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KvHead<'a> {
-    pub(super) shape: &'a KvShape,
+    pub(super) layer: &'a KvLayer,
     /// Its part of block 0.
     pub(super) first: *mut u8,
     /// Bytes between its parts of consecutive blocks.
     pub(super) block_stride: usize,
-    pub(super) tile_bytes: usize,
 }
 
 impl KvHead<'_> {
     /// The tile that holds token `slot` of a block: see [`super::TileLayout`].
     #[inline(always)]
     pub fn tile(&self, block: usize, slot: usize) -> *mut u8 {
-        assert!(block < self.shape.blocks && slot < self.shape.block_size);
-        let at = block * self.block_stride + slot / LANES * self.tile_bytes;
+        assert!(block < self.layer.blocks && slot < self.layer.block_size);
+        let at = block * self.block_stride + slot / LANES * self.layer.tile_layout().end;
         // SAFETY: inside the head's part of the block by the check.
         unsafe { self.first.add(at) }
     }
 
     /// Prefetch, for writing, the keys or the values of the tile that holds token `slot` of a block.
     pub fn prefetch_tile(&self, block: usize, slot: usize, keys: bool) {
-        let (tile, layout) = (self.tile(block, slot), self.shape.tile_layout());
+        let (tile, layout) = (self.tile(block, slot), self.layer.tile_layout());
         let (numbers, scales) = if keys {
             (0..layout.key_scales, layout.key_scales)
         } else {
-            (
-                layout.values..self.shape.bytes_of(LANES),
-                layout.value_scales,
-            )
+            (layout.values..layout.end, layout.value_scales)
         };
         for at in numbers.step_by(64).chain([scales]) {
             prefetch_for_writing(tile.wrapping_add(at));
@@ -47,16 +43,16 @@ impl KvHead<'_> {
     /// # Safety
     /// The machine has the level. No other thread accesses this slot during the call.
     pub unsafe fn write_key(&self, level: Level, block: usize, slot: usize, key: &[f32]) {
-        assert_eq!(key.len(), self.shape.head_dim);
+        assert_eq!(key.len(), self.layer.head_dim);
         let (keys, lane) = (self.tile(block, slot), slot % LANES);
         // SAFETY: lane `lane` of each dimension is inside the tile; exclusive by contract.
         unsafe {
-            match self.shape.dtype {
+            match self.layer.dtype {
                 KvDtype::F16 => store_f16(key, |dim| dim * LANES + lane, keys),
                 KvDtype::F32 => store_f32(key, |dim| dim * LANES + lane, keys),
                 KvDtype::Int8 => {
                     let scale = write_key(level, key, keys.cast::<[u8; QUAD]>().add(lane));
-                    let scales = keys.add(self.shape.tile_layout().key_scales);
+                    let scales = keys.add(self.layer.tile_layout().key_scales);
                     *scales.cast::<f32>().add(lane) = scale;
                 }
             }
@@ -68,13 +64,13 @@ impl KvHead<'_> {
     /// # Safety
     /// The machine has the level. No other thread accesses this slot during the call.
     pub unsafe fn write_value(&self, level: Level, block: usize, slot: usize, value: &[f32]) {
-        assert_eq!(value.len(), self.shape.head_dim);
+        assert_eq!(value.len(), self.layer.head_dim);
         let (tile, lane) = (self.tile(block, slot), slot % LANES);
-        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
+        let (layout, stride) = (self.layer.tile_layout(), self.layer.value_stride());
         // SAFETY: every dimension of lane `lane` is inside the tile; exclusive by contract.
         unsafe {
             let values = tile.add(layout.values);
-            match self.shape.dtype {
+            match self.layer.dtype {
                 KvDtype::F16 => store_f16(value, |dim| lane * stride + dim, values),
                 KvDtype::F32 => store_f32(value, |dim| lane * stride + dim, values),
                 KvDtype::Int8 => {
@@ -89,10 +85,10 @@ impl KvHead<'_> {
 
     /// Whether keys and values of four consecutive tokens, the first in slot `slot`, can be written together.
     pub fn can_write_four_from(&self, slot: usize) -> bool {
-        let shape = self.shape;
-        shape.dtype == KvDtype::Int8
+        let layer = self.layer;
+        layer.dtype == KvDtype::Int8
             && slot.is_multiple_of(QUAD)
-            && shape.head_dim.is_multiple_of(REGISTER_CODES)
+            && layer.head_dim.is_multiple_of(REGISTER_CODES)
     }
 
     /// [`KvHead::write_key`] for four consecutive tokens: see [`KvHead::can_write_four_from`].
@@ -101,12 +97,12 @@ impl KvHead<'_> {
     /// As [`KvHead::write_key`], of all four slots.
     pub unsafe fn write_keys(&self, level: Level, block: usize, slot: usize, keys: [&[f32]; QUAD]) {
         assert!(self.can_write_four_from(slot));
-        assert!(keys.iter().all(|key| key.len() == self.shape.head_dim));
+        assert!(keys.iter().all(|key| key.len() == self.layer.head_dim));
         let (tile, lane) = (self.tile(block, slot), slot % LANES);
         // SAFETY: four lanes from `lane` on of each dimension are inside the tile; exclusive by contract.
         unsafe {
             let scales = write_keys(level, keys, tile.cast::<[u8; QUAD]>().add(lane));
-            let to = tile.add(self.shape.tile_layout().key_scales);
+            let to = tile.add(self.layer.tile_layout().key_scales);
             *to.cast::<f32>().add(lane).cast::<[f32; QUAD]>() = scales;
         }
     }
@@ -126,10 +122,10 @@ impl KvHead<'_> {
         assert!(
             values
                 .iter()
-                .all(|value| value.len() == self.shape.head_dim)
+                .all(|value| value.len() == self.layer.head_dim)
         );
         let (tile, lane) = (self.tile(block, slot), slot % LANES);
-        let (layout, stride) = (self.shape.tile_layout(), self.shape.padded_dim());
+        let (layout, stride) = (self.layer.tile_layout(), self.layer.value_stride());
         // SAFETY: every dimension of four lanes from `lane` on is inside the tile; exclusive by contract.
         unsafe {
             let to = tile.add(layout.values).cast::<[u8; QUAD]>();

@@ -100,7 +100,7 @@ mod tests {
     proptest! {
         #[test]
         fn levels_agree_with_the_definition_and_one_another(
-            head in (1usize..=16).prop_flat_map(|n| prop::collection::vec(-1f32..1.0, n * LANES)),
+            head in (1usize..=32).prop_flat_map(|n| prop::collection::vec(-1f32..1.0, n * LANES)),
         ) {
             let exact = naive_hadamard(&head);
             let mut first = None;

@@ -15,6 +15,7 @@ mod fused;
 mod hadamard;
 mod int8_dot;
 mod portable;
+mod tanh;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::{Avx2, AvxVnni};
@@ -31,6 +32,7 @@ pub(crate) use int8_dot::{
     Int8Dot, MAX_INT8, MAX_INT8_PAIR, REGISTER_CODES, max_abs, symmetric_scale, symmetric_scale_of,
 };
 pub(crate) use portable::{Portable, widen_f16};
+pub(crate) use tanh::tanh;
 
 use crate::pack::pairs;
 

@@ -11,14 +11,15 @@ use crate::activation_quant::{
 use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
 use crate::gemm::Activations;
-use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
+use crate::norm::{layer_norm, rms_norm, rms_scale, rms_scales_of_tile};
 use crate::pack::layout::{GROUP, Offset};
 use crate::pack::{PANEL_COLUMNS, PanelKind};
 use crate::phase_clock::Phase;
 use crate::pool::Worker;
 use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch};
 use crate::simd::prefetch_line;
-use crate::weights::Linear;
+use crate::spec::{Activation, NormKind};
+use crate::weights::{Linear, MlpWeights, Norm};
 use crate::work_share::Parts;
 
 /// The scale mode of activations for `users`: powers of two are faster where all weights are packed as integer pairs.
@@ -40,14 +41,14 @@ pub(super) struct Source<'a> {
     pub rows: RowsView,
     /// Which of the rows; None: all in order.
     pub index: Option<&'a [usize]>,
-    /// Weights of the RMS norm applied to them, if any.
-    pub norm: Option<&'a [f32]>,
+    /// The norm applied to them, if any.
+    pub norm: Option<&'a Norm>,
 }
 
-/// In what form `silu(gate) * up` is written for the down projection.
+/// In what form the activated columns of a feed-forward are written for the down projection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gating {
-    /// As floats, panel by panel.
+    /// As floats, panel by panel. The next phase quantizes them if it needs to.
     Floats,
     /// As floats; the groups of a part are quantized when the part is complete. With few rows, quantizing single groups
     /// would leave most lanes empty.
@@ -68,7 +69,11 @@ impl Step<'_> {
         users: &[&Linear],
         counter: &'w AtomicUsize,
     ) -> Activations {
-        let norm = source.norm;
+        // Of a LayerNorm the floats are written first, and quantized as they are.
+        let (norm, layer_norm_of) = match (self.model.spec.norm, source.norm) {
+            (NormKind::Rms, norm) => (norm.map(|norm| norm.weight.as_slice()), None),
+            (NormKind::Layer, norm) => (None, norm),
+        };
         let inputs = users[0].matrix.inputs;
         let quantize = users.iter().any(|user| user.matrix.kind.is_quantized());
         let redundant = rows <= REDUNDANT_ROWS;
@@ -82,7 +87,8 @@ impl Step<'_> {
         let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
         // Floats are needed by float GEMMs alone, which read them in place if they are neither normalized nor selected.
         let needs_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
-        let copied = needs_floats && (norm.is_some() || source.index.is_some());
+        let copied =
+            layer_norm_of.is_some() || needs_floats && (norm.is_some() || source.index.is_some());
         let (float, float_stride) = if copied {
             (buffers.float.ptr().cast_const(), stride)
         } else {
@@ -105,7 +111,7 @@ impl Step<'_> {
         let pairs = pairs.into_iter().flatten();
         let shared = pairs.map(|part| 2 * part.start..tiles.min(2 * part.end));
         let parts = all.into_iter().chain(shared);
-        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
+        let (level, eps) = (self.model.level, self.model.spec.norm_eps);
         let source_rows = source.rows.columns(0, inputs);
         let source_row = |row| source.index.map_or(row, |index| index[row]);
         let rows_of = |tile| tile * TILE_ROWS..rows.min((tile + 1) * TILE_ROWS);
@@ -127,11 +133,19 @@ impl Step<'_> {
                             Some(norm) => rms_norm(level, x(row), norm, eps, out),
                             None => out.copy_from_slice(x(row)),
                         }
+                        if let Some(norm) = layer_norm_of {
+                            layer_norm(level, out, &norm.weight, &norm.bias, eps);
+                        }
                     }
                 }
                 if quantize {
-                    let all = (0..groups, groups);
-                    self.quantize_rows(&buffers.quant, tile_rows, x, norm, scale_mode, all);
+                    let (all, quant) = ((0..groups, groups), &buffers.quant);
+                    if layer_norm_of.is_some() {
+                        let x = |row| buffers.float.slice(row * stride, inputs);
+                        self.quantize_rows(quant, tile_rows, x, None, scale_mode, all);
+                    } else {
+                        self.quantize_rows(quant, tile_rows, x, norm, scale_mode, all);
+                    }
                 }
             }
         }
@@ -175,7 +189,7 @@ impl Step<'_> {
         scale_mode: ScaleMode,
         (groups, all): (Range<usize>, usize),
     ) {
-        let (level, eps) = (self.model.level, self.model.spec.rms_norm_eps);
+        let (level, eps) = (self.model.level, self.model.spec.norm_eps);
         let first = rows.start / TILE_ROWS * all + groups.start;
         // SAFETY: the caller's promise; the level was checked at load.
         unsafe {
@@ -215,19 +229,26 @@ impl Step<'_> {
         }
     }
 
-    /// The form in which `down` takes `rows` gated rows.
-    pub(super) fn gating(&self, down: &Linear, rows: usize) -> Gating {
-        match down.matrix.kind.is_quantized() {
+    /// The form in which the down projection of `mlp` takes `rows` activated rows.
+    pub(super) fn gating(&self, mlp: &MlpWeights, activation: Activation, rows: usize) -> Gating {
+        let fused = mlp.gate.is_some() && activation == Activation::Silu;
+        match mlp.down.matrix.kind.is_quantized() {
             false => Gating::Floats,
             true if rows <= REDUNDANT_ROWS => Gating::Parts,
-            true => Gating::Groups,
+            true if fused => Gating::Groups,
+            true => Gating::Floats,
         }
     }
 
-    /// The quantized gated rows, if `down` takes such.
-    pub(super) fn gated(&self, down: &Linear, rows: usize) -> Option<QuantRows> {
-        let quantized = self.gating(down, rows) != Gating::Floats;
-        quantized.then(|| self.quant_rows(&self.scratch.gated, down.matrix.inputs, false))
+    /// The quantized activated rows, if the phase before wrote such.
+    pub(super) fn gated(
+        &self,
+        mlp: &MlpWeights,
+        activation: Activation,
+        rows: usize,
+    ) -> Option<QuantRows> {
+        let quantized = self.gating(mlp, activation, rows) != Gating::Floats;
+        quantized.then(|| self.quant_rows(&self.scratch.gated, mlp.down.matrix.inputs, false))
     }
 
     /// Quantize groups `groups` of `rows` gated rows for `down`.

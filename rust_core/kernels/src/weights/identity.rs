@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Entry, Plan};
+use super::plan::{Entry, Plan};
 use crate::arena::Arena;
 use crate::dispatch::Level;
 use crate::format::TensorView;
@@ -25,11 +25,12 @@ impl Plan<'_> {
     pub(super) fn identity(&self) -> [u8; 16] {
         let mut hash = Xxh3::new();
         let reading = self.source.reading();
-        hash.update(format!("{LAYOUT} {} {reading}", self.bytes).as_bytes());
+        hash.update(format!("{LAYOUT} {} {reading}", self.bytes()).as_bytes());
         let mut sampled: Vec<(DType, DType, PanelKind)> = Vec::new();
         for entry in &self.entries {
             let Entry {
-                name,
+                role: _,
+                place,
                 kind,
                 dtype,
                 outputs,
@@ -37,9 +38,12 @@ impl Plan<'_> {
                 inputs,
                 offset,
             } = entry;
-            let line = format!("\n{name} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
+            let line =
+                format!("\n{place:?} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
             hash.update(line.as_bytes());
-            let stored = self.tensor(name).map_or(*dtype, |tensor| tensor.dtype);
+            let stored = self
+                .tensor(&place.name)
+                .map_or(*dtype, |tensor| tensor.dtype);
             if !sampled.contains(&(stored, *dtype, *kind)) {
                 sampled.push((stored, *dtype, *kind));
                 hash.update(&sample_panel(stored, *dtype, *kind));
@@ -57,7 +61,7 @@ impl Plan<'_> {
             return (None, PackedState::Off, None);
         };
         let header = Header {
-            bytes: self.bytes,
+            bytes: self.bytes(),
             source_id: location.source_id,
             plan: self.identity(),
             digest: [0; 16],

@@ -1,0 +1,384 @@
+//! Layout of the packed matrices in one arena, computed from headers, and their packing.
+
+use std::ops::Range;
+
+use super::stored::StoredRows;
+use super::{Linear, Norm, missing};
+use crate::arena::{Arena, align_up};
+use crate::dispatch::Level;
+use crate::error::KernelError;
+use crate::format::{TensorSource, TensorView};
+use crate::pack::{
+    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
+};
+use crate::pool::Pool;
+use crate::quant::{DType, dequantize_row};
+use crate::quantize::{Quantizer, Role, WeightMode};
+use crate::spec::{ModelSpec, TensorRef, Tensors};
+
+/// Bytes of the source after which a worker releases the pages that it has packed.
+const RELEASED_BYTES: usize = 4 << 20;
+
+/// A matrix to be packed.
+pub(super) struct Entry {
+    /// The weight's role in its layer, or outside the layers.
+    pub role: &'static str,
+    pub place: TensorRef,
+    pub kind: PanelKind,
+    /// The type that it is packed from: that of the file, or the one to which it is quantised.
+    pub dtype: DType,
+    pub outputs: usize,
+    pub segment: usize,
+    pub inputs: usize,
+    pub offset: usize,
+}
+
+/// A matrix that the model needs.
+pub(super) struct Needed {
+    pub role: &'static str,
+    pub sensitivity: Role,
+    pub outputs: usize,
+    pub segment: usize,
+    pub inputs: usize,
+}
+
+impl Needed {
+    /// A matrix of one segment.
+    pub fn whole(role: &'static str, sensitivity: Role, outputs: usize, inputs: usize) -> Self {
+        Self {
+            role,
+            sensitivity,
+            outputs,
+            segment: outputs,
+            inputs,
+        }
+    }
+}
+
+/// Layout of the arena, computed before packing.
+pub(super) struct Plan<'a> {
+    pub(super) source: &'a dyn TensorSource,
+    mode: WeightMode,
+    pub(super) entries: Vec<Entry>,
+    /// The entries of each part, in the order in which a step reads them: the embeddings, each layer, and what follows.
+    parts: Vec<Range<usize>>,
+    bytes: usize,
+    parameters: usize,
+}
+
+impl<'a> Plan<'a> {
+    /// Check the tensors of all matrices and lay them out.
+    pub fn new(
+        spec: &ModelSpec,
+        source: &'a dyn TensorSource,
+        mode: WeightMode,
+    ) -> Result<Self, KernelError> {
+        let mut plan = Self {
+            source,
+            mode,
+            entries: Vec::new(),
+            parts: Vec::new(),
+            bytes: 0,
+            parameters: 0,
+        };
+        let (vocab, hidden, tensors) = (spec.vocab_size, spec.hidden_size, &spec.tensors);
+        let vocabulary = |role, inputs| Needed::whole(role, Role::Vocabulary, vocab, inputs);
+        let embedded = spec.layers.len() * spec.per_layer_width;
+        let mut before = vec![vocabulary("embedding", hidden)];
+        if tensors.contains_key("position_embedding") {
+            let positions = spec.context_length;
+            let needed = Needed::whole("position_embedding", Role::Vocabulary, positions, hidden);
+            before.push(needed);
+        }
+        if embedded > 0 {
+            before.push(vocabulary("per_layer_embedding", embedded));
+            let role = "per_layer_model_projection";
+            before.push(Needed::whole(role, Role::Other, embedded, hidden));
+        }
+        plan.part(tensors, &before)?;
+        for layer in &spec.layers {
+            plan.part(&layer.tensors, &super::layer::needed(spec, layer))?;
+        }
+        let after = (!spec.tied_embeddings()).then(|| vocabulary("lm_head", hidden));
+        plan.part(tensors, after.as_slice())?;
+        Ok(plan)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// The entries of each part: before the layers, each layer, after them.
+    pub fn parts(&self) -> Vec<Range<usize>> {
+        self.parts.clone()
+    }
+
+    /// The entry of a matrix outside the layers.
+    pub fn outer(&self, role: &str) -> Option<usize> {
+        let (first, last) = (self.parts.first()?, self.parts.last()?);
+        let mut entries = first.clone().chain(last.clone());
+        entries.find(|&entry| self.entries[entry].role == role)
+    }
+
+    /// The entry of a layer's matrix.
+    pub fn of_layer(&self, layer: usize, role: &str) -> Option<usize> {
+        let mut entries = self.parts[1 + layer].clone();
+        entries.find(|&entry| self.entries[entry].role == role)
+    }
+
+    /// Reserve the matrices of a part.
+    fn part(&mut self, tensors: &Tensors, needed: &[Needed]) -> Result<(), KernelError> {
+        let first = self.entries.len();
+        for one in needed {
+            let place = tensors.get(one.role).ok_or_else(|| missing(one.role))?;
+            self.matrix(place, one)?;
+        }
+        self.parts.push(first..self.entries.len());
+        Ok(())
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Result<TensorView<'_>, KernelError> {
+        self.source
+            .tensor(name)
+            .map_err(|error| KernelError::model(error.to_string()))
+    }
+
+    /// Check a matrix's shape and reserve arena space for it.
+    fn matrix(&mut self, place: &TensorRef, needed: &Needed) -> Result<(), KernelError> {
+        let &Needed {
+            role,
+            sensitivity,
+            outputs,
+            segment,
+            inputs,
+        } = needed;
+        let tensor = self.tensor(&place.name)?;
+        check_place(&tensor, place, outputs, inputs)?;
+        let dtype = self.mode.target(tensor.dtype, sensitivity, inputs);
+        let kind = PanelKind::of(dtype);
+        let offset = self.bytes;
+        let size = panels_of(outputs, segment).checked_mul(kind.panel_bytes(inputs));
+        let end = size.and_then(|size| offset.checked_add(size));
+        let end = end.ok_or_else(|| {
+            KernelError::Memory("The model's weights would not fit in memory.".into())
+        })?;
+        self.bytes = align_up(end);
+        self.parameters += outputs * inputs;
+        self.entries.push(Entry {
+            role,
+            place: place.clone(),
+            kind,
+            dtype,
+            outputs,
+            segment,
+            inputs,
+            offset,
+        });
+        Ok(())
+    }
+
+    /// The matrices, by entry, in `arena`.
+    pub fn matrices(&self, arena: &Arena) -> Vec<PackedMatrix> {
+        let at = |e: &Entry| {
+            // SAFETY: offsets are aligned and inside the arena, which the weights own; it is only written by `pack`,
+            // before any kernel runs.
+            unsafe {
+                let data = arena.as_ptr().add(e.offset);
+                PackedMatrix::at(data, e.kind, e.outputs, e.segment, e.inputs)
+            }
+        };
+        self.entries.iter().map(at).collect()
+    }
+
+    /// The part of the arena that consecutive entries take; empty if there are none.
+    pub fn range_of(&self, entries: &Range<usize>) -> Range<usize> {
+        if entries.is_empty() {
+            return 0..0;
+        }
+        let after = self.entries.get(entries.end);
+        self.entries[entries.start].offset..after.map_or(self.bytes, |entry| entry.offset)
+    }
+
+    /// Pack some matrices in parallel, each worker its own panels, and release the source's pages.
+    pub fn pack(
+        &self,
+        entries: Range<usize>,
+        matrices: &[PackedMatrix],
+        arena: &Arena,
+        level: Level,
+        pool: &mut Pool,
+    ) -> Result<(), KernelError> {
+        let tensors: Vec<TensorView<'_>> = entries
+            .clone()
+            .map(|entry| self.tensor(&self.entries[entry].place.name))
+            .collect::<Result<_, _>>()?;
+        pool.run(&|worker| {
+            let (mut scratch, mut quantizer) = (PackScratch::default(), Quantizer::default());
+            let mut stored = StoredRows::default();
+            for (entry, tensor) in entries.clone().zip(&tensors) {
+                let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
+                let size = matrix.panel_bytes();
+                let mut unreleased = 0..0; // rows of the tensor
+                for panel in worker.share(matrix.panels()) {
+                    // SAFETY: the panel is inside the arena and packed by this worker only.
+                    let out = unsafe {
+                        let start = arena.as_ptr().add(entry.offset + panel * size);
+                        std::slice::from_raw_parts_mut(start, size)
+                    };
+                    let (rows_of, rows) = stored.of(
+                        self.source,
+                        tensor,
+                        &entry.place,
+                        matrix.panel_outputs(panel),
+                    );
+                    if tensor.dtype == entry.dtype {
+                        pack_panel(&rows_of, entry.kind, rows.clone(), &mut scratch, out);
+                    } else {
+                        let quantized =
+                            quantizer.quantize(level, &rows_of, entry.dtype, rows.clone());
+                        pack_panel(&quantized, entry.kind, 0..rows.len(), &mut scratch, out);
+                    }
+                    if !entry.place.is_contiguous() {
+                        continue; // released as a whole
+                    }
+                    if unreleased.is_empty() {
+                        unreleased.start = rows.start;
+                    }
+                    unreleased.end = rows.end;
+                    if unreleased.len() * tensor.row_bytes() >= RELEASED_BYTES {
+                        let name = &entry.place.name;
+                        self.source.release_rows(name, unreleased.clone());
+                        unreleased = 0..0;
+                    }
+                }
+            }
+        })?;
+        for entry in entries {
+            self.source.release(&self.entries[entry].place.name);
+        }
+        Ok(())
+    }
+
+    /// Load the vector of a role; None if there is none.
+    pub fn vector(
+        &mut self,
+        tensors: &Tensors,
+        role: &str,
+        len: usize,
+    ) -> Result<Option<Vec<f32>>, KernelError> {
+        let Some(place) = tensors.get(role) else {
+            return Ok(None);
+        };
+        let name = &place.name;
+        let tensor = self.tensor(name)?;
+        let elements: usize = tensor.shape.iter().product();
+        let last = len.checked_sub(1).map_or(0, |last| place.row(last));
+        let fits = last < elements && (!place.is_whole() || elements == len);
+        if !fits || tensor.dtype.is_quantized() || !tensor.is_stored() || place.transposed {
+            return Err(KernelError::model(format!(
+                "Tensor {name} has shape {:?} and type {}, but this model needs {len} floats.",
+                tensor.shape,
+                tensor.dtype.name()
+            )));
+        }
+        let size = tensor.dtype.block_bytes();
+        let mut values = vec![0.0; len];
+        for (at, value) in values.iter_mut().enumerate() {
+            let bytes = &tensor.bytes[place.row(at) * size..][..size];
+            dequantize_row(tensor.dtype, bytes, std::slice::from_mut(value));
+            *value += place.add;
+        }
+        self.source.release(name);
+        self.parameters += len;
+        Ok(Some(values))
+    }
+
+    /// A norm; None if there is none.
+    pub fn norm(
+        &mut self,
+        tensors: &Tensors,
+        role: &str,
+        len: usize,
+    ) -> Result<Option<Norm>, KernelError> {
+        let Some(weight) = self.vector(tensors, role, len)? else {
+            return Ok(None);
+        };
+        let bias = self.vector(tensors, &format!("{role}.bias"), len)?;
+        Ok(Some(Norm {
+            weight,
+            bias: bias.unwrap_or_default(),
+        }))
+    }
+
+    /// A packed matrix with the bias of its role, if it has one.
+    pub fn linear(
+        &mut self,
+        tensors: &Tensors,
+        role: &str,
+        matrix: PackedMatrix,
+    ) -> Result<Linear, KernelError> {
+        let Some(values) = self.vector(tensors, &format!("{role}.bias"), matrix.outputs)? else {
+            return Ok(Linear::without_bias(matrix));
+        };
+        let mut bias = vec![0.0; matrix.panels() * PANEL_COLUMNS];
+        for (panel, bias) in bias.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
+            let outputs = matrix.panel_outputs(panel);
+            bias[..outputs.len()].copy_from_slice(&values[outputs]);
+        }
+        Ok(Linear { matrix, bias })
+    }
+
+    /// The most common type of the layers' matrices.
+    pub fn commonest_format(&self) -> &'static str {
+        let layers = &self.parts[1..self.parts.len() - 1];
+        let weights_of = |dtype: DType| -> usize {
+            let entries = layers.iter().cloned().flatten();
+            let entries = entries.map(|entry| &self.entries[entry]);
+            entries
+                .filter(|e| e.dtype == dtype)
+                .map(|e| e.outputs * e.inputs)
+                .sum()
+        };
+        DType::ALL
+            .into_iter()
+            .max_by_key(|&dtype| weights_of(dtype))
+            .expect("types")
+            .name()
+    }
+}
+
+/// Check that a weight of this shape is in `tensor`.
+fn check_place(
+    tensor: &TensorView<'_>,
+    place: &TensorRef,
+    outputs: usize,
+    inputs: usize,
+) -> Result<(), KernelError> {
+    if place.transposed {
+        let sound =
+            tensor.shape == [inputs, outputs] && !tensor.dtype.is_quantized() && tensor.is_stored();
+        return (sound && place.is_whole()).then_some(()).ok_or_else(|| {
+            KernelError::model(format!(
+                "Tensor {} has shape {:?} and type {}, but this model needs [{inputs}, {outputs}] floats.",
+                place.name,
+                tensor.shape,
+                tensor.dtype.name()
+            ))
+        });
+    }
+    if place.is_whole() {
+        return check_shape(tensor, outputs, inputs);
+    }
+    let last = outputs.checked_sub(1).map_or(0, |last| place.row(last));
+    if last >= tensor.rows() || tensor.cols() != inputs {
+        return Err(KernelError::model(format!(
+            "Tensor {} has shape {:?}, but this model needs [{outputs}, {inputs}].",
+            place.name, tensor.shape
+        )));
+    }
+    Ok(())
+}
