@@ -108,6 +108,12 @@ class Fields:
             raise self.wrong(key, kind)
         return number
 
+    def nullable_number(self, key: str, *, default: float) -> float | None:
+        """A finite number above zero; None for an explicit null, `default` if the key is missing."""
+        if key in self._values and self._values[key] is None:
+            return None
+        return self.number(key, default=default)
+
     def flag(self, key: str, *, default: bool) -> bool:
         """A boolean."""
         value = self._values.get(key)

@@ -36,6 +36,7 @@ def read_rope(
     context_length: int,
     theta: float = 10_000.0,
     share: float = 1.0,
+    longrope: tuple[str, ...] = (),
 ) -> Rope:
     """A rotary embedding.
 
@@ -46,6 +47,7 @@ def read_rope(
         context_length: tokens of the longest sequence.
         theta: base if the file gives none.
         share: share of a head that is rotated, if the file gives none.
+        longrope: further names of LongRoPE in the files of a family.
 
     Raises:
         UnsupportedByNativeError: the scaling is not supported.
@@ -56,7 +58,10 @@ def read_rope(
     share = holder.number("partial_rotary_factor", default=share)
     if share > 1:
         raise holder.wrong("partial_rotary_factor", "a number up to 1")
-    if _kind(rope) == "proportional":
+    kind = _kind(rope)
+    if kind in longrope:
+        kind = "longrope"
+    if kind == "proportional":
         pairs = int(share * head_dim // 2)
         factor = rope.number("factor", default=1.0)
         scaling = RopeScaling() if factor == 1.0 else RopeScaling("linear", factor)
@@ -64,7 +69,7 @@ def read_rope(
     dim = int(head_dim * share)
     if dim < 2 or dim % 2:
         raise holder.wrong("partial_rotary_factor", f"a share of {head_dim} that is an even number")
-    return Rope(theta, dim, "half", _scaling(rope, config, context_length, dim // 2))
+    return Rope(theta, dim, "half", _scaling(rope, kind, config, context_length, dim // 2))
 
 
 def _parameters(config: Fields) -> Fields:
@@ -75,8 +80,10 @@ def _kind(rope: Fields) -> str:
     return rope.text("rope_type" if "rope_type" in rope else "type", default="default")
 
 
-def _scaling(rope: Fields, config: Fields, context_length: int, pairs: int) -> RopeScaling:
-    match _kind(rope):
+def _scaling(
+    rope: Fields, kind: str, config: Fields, context_length: int, pairs: int
+) -> RopeScaling:
+    match kind:
         case "default":
             return RopeScaling()
         case "linear":

@@ -76,9 +76,9 @@ class Rope:
 class TensorRef:
     """Where a weight is stored: a tensor, or some of its rows.
 
-    Row j of the weight is row `start + j // run * step + j % run` of the tensor. `start` 0 and `run` 0 is all of the
-    tensor, whose shape must be the weight's; n consecutive rows have `run` and `step` n. A vector's elements are
-    its rows, and a tensor of three dimensions has those of its matrices one after the other.
+    Row j of the weight is row `start + j // run * step + j % run` of the tensor. `start` 0 and `run` 0 is all
+    of the tensor, whose shape must be the weight's; n consecutive rows have `run` and `step` n. A vector's
+    elements are its rows, and a tensor of three dimensions has those of its matrices one after the other.
 
     Attributes:
         name: the tensor's name in the file.

@@ -20,7 +20,7 @@ from transformers import (
 VOCAB = 512
 CONTEXT = 256
 
-_SHAPE = {
+SHAPE = {
     "vocab_size": VOCAB,
     "hidden_size": 96,
     "intermediate_size": 112,
@@ -34,7 +34,8 @@ _SHAPE = {
 }
 
 
-def _rope(kind: str, **fields: float) -> dict[str, object]:
+def rope_parameters(kind: str, **fields: object) -> dict[str, object]:
+    """transformers' `rope_parameters` with base 10,000."""
     return {"rope_type": kind, "rope_theta": 10000.0, **fields}
 
 
@@ -47,7 +48,7 @@ class TinyModel:
 
 
 def _llama(**changes: object) -> PreTrainedModel:
-    fields = {**_SHAPE, "head_dim": 16, "rope_parameters": _rope("default"), **changes}
+    fields = {**SHAPE, "head_dim": 16, "rope_parameters": rope_parameters("default"), **changes}
     return LlamaForCausalLM(LlamaConfig(**fields))
 
 
@@ -55,11 +56,13 @@ TINY_MODELS = [
     TinyModel("llama", lambda: _llama(tie_word_embeddings=True)),
     TinyModel("llama-untied-biased", lambda: _llama(attention_bias=True, mlp_bias=True)),
     TinyModel("llama-odd-heads", lambda: _llama(head_dim=24, num_attention_heads=4)),
-    TinyModel("llama-linear", lambda: _llama(rope_parameters=_rope("linear", factor=4.0))),
+    TinyModel(
+        "llama-linear", lambda: _llama(rope_parameters=rope_parameters("linear", factor=4.0))
+    ),
     TinyModel(
         "llama-llama3",
         lambda: _llama(
-            rope_parameters=_rope(
+            rope_parameters=rope_parameters(
                 "llama3",
                 factor=8.0,
                 low_freq_factor=1.0,
@@ -71,14 +74,14 @@ TINY_MODELS = [
     TinyModel(
         "llama-yarn",
         lambda: _llama(
-            rope_parameters=_rope("yarn", factor=4.0, original_max_position_embeddings=64)
+            rope_parameters=rope_parameters("yarn", factor=4.0, original_max_position_embeddings=64)
         ),
     ),
     TinyModel(
         "mistral",
         lambda: MistralForCausalLM(
             MistralConfig(
-                **_SHAPE, head_dim=16, sliding_window=20, rope_parameters=_rope("default")
+                **SHAPE, head_dim=16, sliding_window=20, rope_parameters=rope_parameters("default")
             )
         ),
     ),
@@ -86,16 +89,16 @@ TINY_MODELS = [
         "qwen2",
         lambda: Qwen2ForCausalLM(
             Qwen2Config(
-                **{**_SHAPE, "num_attention_heads": 4},
+                **{**SHAPE, "num_attention_heads": 4},
                 tie_word_embeddings=True,
-                rope_parameters=_rope("default"),
+                rope_parameters=rope_parameters("default"),
             )
         ),
     ),
     TinyModel(
         "qwen3",
         lambda: Qwen3ForCausalLM(
-            Qwen3Config(**_SHAPE, head_dim=32, rope_parameters=_rope("default"))
+            Qwen3Config(**SHAPE, head_dim=32, rope_parameters=rope_parameters("default"))
         ),
     ),
 ]
@@ -109,6 +112,14 @@ def save_tiny_model(tiny: TinyModel, directory: Path, dtype: torch.dtype) -> Pre
     """
     torch.manual_seed(len(tiny.name))
     model = tiny.make().to(torch.float32)
+    randomize(model)
+    model.to(dtype).save_pretrained(directory)
+    # Loaded from the checkpoint: `to(dtype)` has rounded this model's RoPE frequencies as well.
+    return type(model).from_pretrained(directory, dtype=torch.float32).eval()
+
+
+def randomize(model: PreTrainedModel) -> None:
+    """Random weights, as `save_tiny_model` describes."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "norm" in name:
@@ -117,6 +128,3 @@ def save_tiny_model(tiny: TinyModel, directory: Path, dtype: torch.dtype) -> Pre
                 weight.normal_(0, 0.5)
             else:
                 weight.normal_(0, 0.25)
-    model.to(dtype).save_pretrained(directory)
-    # Loaded from the checkpoint: `to(dtype)` has rounded this model's RoPE frequencies as well.
-    return type(model).from_pretrained(directory, dtype=torch.float32).eval()

@@ -160,8 +160,9 @@ class CheckpointHeader(ModelHeader):
         head_dim: int | None = None,
         theta: float = 10_000.0,
         share: float = 1.0,
+        longrope: tuple[str, ...] = (),
     ) -> Rope:
-        """The rotary embedding of all layers or those of a kind; see `read_rope` for `theta` and `share`."""
+        """The rotary embedding of all layers or those of a kind; see `read_rope` for the others."""
         return read_rope(
             self.text,
             rope_parameters(self.text, kind),
@@ -169,6 +170,7 @@ class CheckpointHeader(ModelHeader):
             context_length=self.context_length,
             theta=theta,
             share=share,
+            longrope=longrope,
         )
 
     def local_rope(self, *, theta: float) -> Rope:
@@ -199,7 +201,7 @@ class CheckpointHeader(ModelHeader):
             tied: whether the LM head is the embedding matrix where the file does not say.
         """
         found = {role: TensorRef(self.require(self.prefix + name)) for role, name in names.items()}
-        if not self._tied(tied):
+        if not self.tied(default=tied):
             found["lm_head"] = TensorRef(self._head())
         return found
 
@@ -211,7 +213,12 @@ class CheckpointHeader(ModelHeader):
                 return prefix
         return "model."
 
-    def _tied(self, default: bool) -> bool:
+    def softcap(self, key: str, default: float) -> float:
+        """A soft-cap, 0 for none: null means none, a key that is left out means the default."""
+        return self.text.nullable_number(key, default=default) or 0.0
+
+    def tied(self, *, default: bool) -> bool:
+        """Whether the LM head is the embedding matrix, by default if the file does not say."""
         key = "tie_word_embeddings"
         holder = self._whole if key in self._whole else self.text
         return holder.flag(key, default=default)

@@ -213,7 +213,7 @@ def split_rows(
     """
     refs, start = {}, 0
     for role, rows in parts.items():
-        refs[role] = TensorRef(name, start=start, transposed=transposed)
+        refs[role] = TensorRef(name, start, run=rows, step=rows, transposed=transposed)
         start += rows
     return refs
 

@@ -1,17 +1,36 @@
 """The families that the native executor runs, one line each."""
 
 from engine.models.families.family import Family
+from engine.models.families.gemma2 import GEMMA2
 from engine.models.families.gemma3 import GEMMA3
+from engine.models.families.gemma4 import GEMMA4
+from engine.models.families.gpt2 import GPT2
+from engine.models.families.granite import GRANITE
 from engine.models.families.llama import LLAMA_FAMILY, MISTRAL
+from engine.models.families.mistral3 import MISTRAL3
+from engine.models.families.olmo2 import OLMO2, OLMO3
+from engine.models.families.phi3 import PHI3
 from engine.models.families.qwen2 import QWEN2
 from engine.models.families.qwen3 import QWEN3
+from engine.models.families.smollm3 import SMOLLM3
+from engine.models.families.stablelm import STABLELM
 
 FAMILIES: tuple[Family, ...] = (
     LLAMA_FAMILY,
     MISTRAL,
     QWEN2,
     QWEN3,
+    GEMMA2,
     GEMMA3,
+    GEMMA4,
+    PHI3,
+    SMOLLM3,
+    GRANITE,
+    OLMO2,
+    OLMO3,
+    MISTRAL3,
+    GPT2,
+    STABLELM,
 )
 
 GGUF_FAMILIES = {name: family for family in FAMILIES for name in family.gguf}

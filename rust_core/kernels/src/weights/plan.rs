@@ -358,10 +358,13 @@ fn check_place(
     outputs: usize,
     inputs: usize,
 ) -> Result<(), KernelError> {
+    let last = outputs.checked_sub(1).map_or(0, |last| place.row(last));
     if place.transposed {
-        let sound =
-            tensor.shape == [inputs, outputs] && !tensor.dtype.is_quantized() && tensor.is_stored();
-        return (sound && place.is_whole()).then_some(()).ok_or_else(|| {
+        let columns = tensor.cols();
+        let fits = last < columns && (!place.is_whole() || columns == outputs);
+        let floats = !tensor.dtype.is_quantized() && tensor.is_stored();
+        let sound = fits && floats && tensor.shape == [inputs, columns];
+        return sound.then_some(()).ok_or_else(|| {
             KernelError::model(format!(
                 "Tensor {} has shape {:?} and type {}, but this model needs [{inputs}, {outputs}] floats.",
                 place.name,
@@ -373,7 +376,6 @@ fn check_place(
     if place.is_whole() {
         return check_shape(tensor, outputs, inputs);
     }
-    let last = outputs.checked_sub(1).map_or(0, |last| place.row(last));
     if last >= tensor.rows() || tensor.cols() != inputs {
         return Err(KernelError::model(format!(
             "Tensor {} has shape {:?}, but this model needs [{outputs}, {inputs}].",

@@ -29,7 +29,7 @@ impl StoredRows {
     ) -> (TensorView<'a>, Range<usize>) {
         assert!(rows.len() <= PANEL_COLUMNS);
         if place.transposed {
-            return (self.columns(tensor, rows.clone()), 0..rows.len());
+            return (self.columns(tensor, place, rows.clone()), 0..rows.len());
         }
         let (first, last) = (place.row(rows.start), place.row(rows.end.max(1) - 1));
         let together = rows.is_empty() || last + 1 - first == rows.len();
@@ -51,13 +51,18 @@ impl StoredRows {
     }
 
     /// Columns of a matrix of floats, as rows.
-    fn columns<'a>(&'a mut self, tensor: &TensorView<'a>, columns: Range<usize>) -> TensorView<'a> {
+    fn columns<'a>(
+        &'a mut self,
+        tensor: &TensorView<'a>,
+        place: &TensorRef,
+        columns: Range<usize>,
+    ) -> TensorView<'a> {
         let size = tensor.dtype.block_bytes();
         self.bytes.clear();
         for column in columns.clone() {
             for row in 0..tensor.rows() {
                 self.bytes
-                    .extend_from_slice(&tensor.row(row)[column * size..][..size]);
+                    .extend_from_slice(&tensor.row(row)[place.row(column) * size..][..size]);
             }
         }
         self.shape = [columns.len(), tensor.rows()];
@@ -171,13 +176,12 @@ mod tests {
 
     #[test]
     fn columns_of_a_transposed_tensor_are_rows() {
-        for dtype in [DType::F32, DType::F16] {
+        for (dtype, start) in [(DType::F32, 0), (DType::F16, 8)] {
             let tensor = TestTensor::random(dtype, 7, 24, 6);
-            for (at, row) in values(&tensor, &place(0, 0, 0, true), 3..9)
-                .into_iter()
-                .enumerate()
-            {
-                let column: Vec<f32> = (0..7).map(|r| tensor.values[r * 24 + 3 + at]).collect();
+            let place = place(start, 12, 12, true);
+            for (at, row) in values(&tensor, &place, 3..9).into_iter().enumerate() {
+                let first = start + 3 + at;
+                let column: Vec<f32> = (0..7).map(|r| tensor.values[r * 24 + first]).collect();
                 assert_eq!(row, column);
             }
         }

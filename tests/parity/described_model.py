@@ -1,0 +1,253 @@
+"""A naive interpreter of `ModelSpec` in torch: what a description means, without batches or kernels."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional
+
+from engine.models.spec import Attention, LayerSpec, ModelSpec, Rope, TensorRef
+
+
+def read_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """Every tensor of GGUF or safetensors files, in fp32."""
+    weights: dict[str, Tensor] = {}
+    for path in paths:
+        if path.suffix == ".safetensors":
+            weights |= {name: tensor.float() for name, tensor in load_file(path).items()}
+            continue
+        for tensor in gguf.GGUFReader(str(path)).tensors:
+            values = np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
+            weights[tensor.name] = torch.from_numpy(values)
+    return weights
+
+
+class DescribedModel:
+    """Computes the logits of one sequence as the description says."""
+
+    def __init__(self, spec: ModelSpec, paths: Sequence[Path], *, max_model_len: int) -> None:
+        """`max_model_len` decides which of LongRoPE's divisors are used."""
+        self.spec = spec
+        self.weights = read_weights(paths)
+        self.max_model_len = max_model_len
+
+    @torch.no_grad()
+    def logits(self, tokens: Sequence[int]) -> Tensor:
+        """[len(tokens), vocab]."""
+        spec, ids = self.spec, torch.tensor(tokens)
+        embedding = self._matrix(spec.tensors["embedding"], spec.vocab_size)
+        x = embedding[ids] * spec.embedding_multiplier
+        if "position_embedding" in spec.tensors:
+            positions = self._matrix(spec.tensors["position_embedding"], spec.context_length)
+            x = x + positions[: len(tokens)]
+        per_layer = self._per_layer_inputs(ids, x) if spec.per_layer_width else None
+        rotations = [self._rotation(rope, len(tokens)) for rope in spec.ropes]
+        cache: dict[int, tuple[Tensor, Tensor]] = {}
+        for index, layer in enumerate(spec.layers):
+            if isinstance(layer.mixer, Attention):
+                h = self._norm(layer.tensors, "mixer_norm", x)
+                h = self._attention(index, layer, layer.mixer, h, rotations, cache)
+                h = self._norm(layer.tensors, "mixer_post_norm", h)
+                x = x + h * spec.residual_multiplier
+            if layer.ffn is not None:
+                h = self._norm(layer.tensors, "ffn_norm", x)
+                h = self._feed_forward(layer, h)
+                h = self._norm(layer.tensors, "ffn_post_norm", h)
+                x = x + h * spec.residual_multiplier
+            if per_layer is not None:
+                width, hidden = spec.per_layer_width, spec.hidden_size
+                gate = x @ self._matrix(layer.tensors["per_layer_gate"], width).T
+                h = functional.gelu(gate, approximate="tanh") * per_layer[:, index]
+                h = h @ self._matrix(layer.tensors["per_layer_projection"], hidden).T
+                x = x + self._norm(layer.tensors, "per_layer_norm", h)
+            if "output_scale" in layer.tensors:
+                x = x * self._vector(layer.tensors["output_scale"], 1)
+        x = self._norm(spec.tensors, "final_norm", x)
+        head = spec.tensors.get("lm_head", spec.tensors["embedding"])
+        logits = x @ self._matrix(head, spec.vocab_size).T
+        if "lm_head.bias" in spec.tensors:
+            logits = logits + self._vector(spec.tensors["lm_head.bias"], spec.vocab_size)
+        logits = logits * spec.logit_multiplier
+        return _cap(logits, spec.logit_softcap)
+
+    def _matrix(self, ref: TensorRef, rows: int) -> Tensor:
+        stored = self.weights[ref.name]
+        return (stored.T if ref.transposed else stored)[_rows(ref, rows)]
+
+    def _vector(self, ref: TensorRef, rows: int) -> Tensor:
+        return self.weights[ref.name].reshape(-1)[_rows(ref, rows)] + ref.add
+
+    def _project(self, layer: LayerSpec, role: str, rows: int, x: Tensor) -> Tensor:
+        out = x @ self._matrix(layer.tensors[role], rows).T
+        bias = layer.tensors.get(f"{role}.bias")
+        return out if bias is None else out + self._vector(bias, rows)
+
+    def _norm(self, tensors: Mapping[str, TensorRef], role: str, x: Tensor) -> Tensor:
+        if role not in tensors:
+            return x
+        weight = self._vector(tensors[role], x.shape[-1])
+        if self.spec.norm == "rms" or role in ("q_norm", "k_norm"):
+            return _rms(x, self.spec.norm_eps) * weight
+        bias = tensors.get(f"{role}.bias")
+        shift = None if bias is None else self._vector(bias, x.shape[-1])
+        return functional.layer_norm(x, x.shape[-1:], weight, shift, self.spec.norm_eps)
+
+    def _attention(
+        self,
+        index: int,
+        layer: LayerSpec,
+        attention: Attention,
+        x: Tensor,
+        rotations: Sequence[tuple[Tensor, Tensor]],
+        cache: dict[int, tuple[Tensor, Tensor]],
+    ) -> Tensor:
+        count, heads, dim = len(x), attention.num_heads, attention.head_dim
+        q = self._heads(layer, attention, "q", heads, self._project(layer, "q", heads * dim, x))
+        q = self._rotate(attention, q, rotations)
+        if (temperature := attention.temperature) is not None:
+            steps = torch.floor(torch.arange(count) / temperature.original_context)
+            q = q * (1 + temperature.beta * torch.log(1 + steps))[:, None, None]
+        if attention.kv_layer is None:
+            kv_heads = attention.num_kv_heads
+            keys = self._project(layer, "k", kv_heads * dim, x)
+            values = self._project(layer, "v", kv_heads * dim, x) if "v" in layer.tensors else keys
+            values = values.view(count, kv_heads, dim)
+            if attention.value_norm:
+                values = _rms(values, self.spec.norm_eps)
+            k = self._heads(layer, attention, "k", kv_heads, keys)
+            cache[index] = self._rotate(attention, k, rotations), values
+        k, v = cache[index if attention.kv_layer is None else attention.kv_layer]
+        group = heads // k.shape[1]
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        scores = _cap(torch.einsum("qhd,khd->hqk", q, k) * attention.scale, attention.softcap)
+        distance = torch.arange(count)[:, None] - torch.arange(count)
+        seen = (distance >= 0) & (distance < (attention.window or count))
+        probabilities = scores.masked_fill(~seen, -math.inf).softmax(-1)
+        out = torch.einsum("hqk,khd->qhd", probabilities, v).reshape(count, heads * dim)
+        if "attention_gate" in layer.tensors:
+            out = out * torch.sigmoid(self._project(layer, "attention_gate", heads * dim, x))
+        return self._project(layer, "o", self.spec.hidden_size, out)
+
+    def _heads(
+        self, layer: LayerSpec, attention: Attention, role: str, heads: int, x: Tensor
+    ) -> Tensor:
+        """Normalised, as heads."""
+        if attention.qk_norm_whole:
+            x = self._norm(layer.tensors, f"{role}_norm", x)
+        x = x.view(len(x), heads, attention.head_dim)
+        return x if attention.qk_norm_whole else self._norm(layer.tensors, f"{role}_norm", x)
+
+    def _rotate(
+        self, attention: Attention, x: Tensor, rotations: Sequence[tuple[Tensor, Tensor]]
+    ) -> Tensor:
+        if attention.rope is None:
+            return x
+        rope, (cos, sin) = self.spec.ropes[attention.rope], rotations[attention.rope]
+        pairs, half = cos.shape[-1], rope.dim // 2
+        first = torch.arange(pairs)
+        second = first + half
+        if rope.style == "interleaved":
+            first, second = 2 * first, 2 * first + 1
+        result, a, b = x.clone(), x[..., first], x[..., second]
+        result[..., first] = a * cos[:, None] - b * sin[:, None]
+        result[..., second] = b * cos[:, None] + a * sin[:, None]
+        return result
+
+    def _rotation(self, rope: Rope, count: int) -> tuple[Tensor, Tensor]:
+        """Cosines and sines, [count, rotated pairs]."""
+        pairs = rope.dim // 2 if rope.pairs is None else rope.pairs
+        frequencies = rope.theta ** (-2 * torch.arange(pairs, dtype=torch.float64) / rope.dim)
+        if rope.divisors:
+            frequencies = frequencies / torch.tensor(rope.divisors, dtype=torch.float64)
+        frequencies, factor = self._scaled(rope, frequencies)
+        angles = torch.arange(count)[:, None] * frequencies
+        return (angles.cos() * factor).float(), (angles.sin() * factor).float()
+
+    def _scaled(self, rope: Rope, frequencies: Tensor) -> tuple[Tensor, float]:
+        scaling = rope.scaling
+        factor, original = scaling.factor, scaling.original_context
+        match scaling.kind:
+            case "none":
+                return frequencies, 1.0
+            case "linear":
+                return frequencies / factor, 1.0
+            case "llama3":
+                low, high = scaling.low_freq_factor, scaling.high_freq_factor
+                turns = original * frequencies / (2 * math.pi)
+                smooth = ((turns - low) / (high - low)).clamp(0, 1)
+                return (1 - smooth) * frequencies / factor + smooth * frequencies, 1.0
+            case "yarn":
+
+                def pair_of(turns: float) -> float:
+                    ratio = math.log(original / (turns * 2 * math.pi))
+                    return rope.dim * ratio / (2 * math.log(rope.theta))
+
+                low, high = pair_of(scaling.beta_fast), pair_of(scaling.beta_slow)
+                if scaling.truncate:
+                    low, high = math.floor(low), math.ceil(high)
+                low, high = max(low, 0), min(high, rope.dim - 1)
+                ramp = ((torch.arange(len(frequencies)) - low) / max(high - low, 0.001)).clamp(0, 1)
+                attention = scaling.attention_factor
+                if attention is None:
+                    attention = 0.1 * math.log(max(factor, 1.0)) + 1.0
+                return frequencies / factor * ramp + frequencies * (1 - ramp), attention
+            case "longrope":
+                is_long = self.max_model_len > original
+                divisors = scaling.long_divisors if is_long else scaling.short_divisors
+                attention = scaling.attention_factor
+                if attention is None:
+                    growth = math.log(max(factor, 1.0)) / math.log(original)
+                    attention = math.sqrt(1 + growth)
+                return frequencies / torch.tensor(divisors, dtype=torch.float64), attention
+
+    def _feed_forward(self, layer: LayerSpec, x: Tensor) -> Tensor:
+        assert layer.ffn is not None
+        inner = layer.ffn.intermediate_size
+        up = self._project(layer, "up", inner, x)
+        if "gate" not in layer.tensors:
+            return self._project(layer, "down", self.spec.hidden_size, self._activate(layer, up))
+        gate = self._activate(layer, self._project(layer, "gate", inner, x))
+        return self._project(layer, "down", self.spec.hidden_size, gate * up)
+
+    def _activate(self, layer: LayerSpec, x: Tensor) -> Tensor:
+        assert layer.ffn is not None
+        match layer.ffn.activation:
+            case "silu":
+                return functional.silu(x)
+            case "gelu_tanh":
+                return functional.gelu(x, approximate="tanh")
+            case "gelu":
+                return functional.gelu(x)
+            case "relu2":
+                return functional.relu(x) ** 2
+            case other:
+                raise NotImplementedError(other)
+
+    def _per_layer_inputs(self, ids: Tensor, x: Tensor) -> Tensor:
+        """[tokens, layers, width]."""
+        spec = self.spec
+        width, total = spec.per_layer_width, spec.num_layers * spec.per_layer_width
+        shape = (len(ids), spec.num_layers, width)
+        projected = x @ self._matrix(spec.tensors["per_layer_model_projection"], total).T
+        projected = (projected * spec.hidden_size**-0.5).view(shape)
+        projected = self._norm(spec.tensors, "per_layer_model_norm", projected)
+        looked_up = self.weights[spec.tensors["per_layer_embedding"].name][ids].view(shape)
+        return (projected + looked_up * width**0.5) * 2**-0.5
+
+
+def _rows(ref: TensorRef, count: int) -> Tensor:
+    j = torch.arange(count)
+    return ref.start + (j if ref.run == 0 else j // ref.run * ref.step + j % ref.run)
+
+
+def _rms(x: Tensor, eps: float) -> Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+def _cap(x: Tensor, cap: float) -> Tensor:
+    return torch.tanh(x / cap) * cap if cap else x
