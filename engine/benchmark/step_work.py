@@ -28,6 +28,10 @@ class StepWork:
     operations: float
 
 
+_INTEGER_FORMATS = ("Q", "IQ", "INT", "MXFP")
+"""What the names of formats begin with whose weights the native executor multiplies as integers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelWork:
     """The quantities of a model that determine a step's work.
@@ -60,7 +64,7 @@ class ModelWork:
             parameters=info.parameters,
             head_parameters=head,
             lookup_parameters=_lookup_parameters(spec) if isinstance(spec, ModelSpec) else 0,
-            integer=info.weight_format.upper().startswith("Q"),
+            integer=info.weight_format.upper().startswith(_INTEGER_FORMATS),
         )
 
     def decode(self, streams: int, context: float) -> StepWork:
