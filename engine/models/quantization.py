@@ -211,7 +211,8 @@ def _read_compressed_tensors(settings: Fields) -> Quantization:
         raise _unsupported(sparsity, "format", "dense")
     if not groups:
         raise settings.wrong("config_groups", "an object of groups")
-    groupings, act_order = [], False
+    groupings: list[Grouping] = []
+    act_order = False
     for group in groups:
         for key in ("input_activations", "output_activations"):
             _require_none(group, key)

@@ -1,6 +1,9 @@
 """GPTQ, AWQ and compressed-tensors, compared with transformers in fp32 on the dequantised weights."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import torch
 
 from engine.api.config import EngineConfig
 from engine.executors.open_model import open_model
+from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from tests.parity.cached_loading import answer, load, packed_state
 from tests.parity.loading import load_stepper
 from tests.parity.quantised_checkpoints import Checkpoint, write_quantised
@@ -146,3 +150,23 @@ def test_four_bits_take_at_most_five_bits_in_memory(tmp_path: Path) -> None:
         )
         padding = 64 * 64  # the last panels of embedding and LM head
         assert memory.weight_bytes - floats < layers * bits / 8 + padding
+
+
+def test_an_added_model_answers(tmp_path: Path) -> None:
+    """From the directory to the answer of `pravaha run`: its tokens are likely by the dequantised weights."""
+    reference = write_quantised(tmp_path / "tiny", CHECKPOINTS[1])
+    environ = os.environ | {CACHE_DIR_VARIABLE: str(tmp_path / "cache")}
+
+    def pravaha(*words: str) -> str:
+        command = [sys.executable, "-c", "from app.cli import main; main()", *words]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "tiny is ready" in pravaha("models", "add", str(tmp_path / "tiny"))
+    options = ["--model", "tiny", "--temperature", "0", "--max-tokens", "24", "--raw", "--json"]
+    answer = json.loads(pravaha("run", *options, "hello world"))
+    prompt = open_model(tmp_path / "tiny").tokenizer.encode("hello world")
+    tokens = answer["token_ids"]
+    exact = answer_logits(reference, prompt, tokens)
+    assert (exact.max(-1) - exact[np.arange(len(tokens)), tokens]).mean() < 0.2
