@@ -5,7 +5,7 @@
 Reported for a prose text (`tests/parity/data`), with teacher forcing: perplexity, its ratio to fp32, mean
 KL divergence (over our 20 likeliest tokens, the rest pooled: a lower bound) and the rate at which the
 likeliest token differs. For 20 greedy outputs of 48 tokens: the number equal to fp32's, and the largest
-margin between fp32's two best logits at the first difference. FILE is a llama GGUF file. The other modes
+margin between fp32's two best logits at the first difference. FILE is a llama or Gemma 3 GGUF file. The other modes
 are files made from its dequantised weights: F32, BF16 and Q8_0 represent them exactly or nearly, Q4_0
 rounds them again; each is compared with fp32 on its own weights. The fp32 reference is transformers.
 
@@ -348,7 +348,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", type=Path, required=True, help="a llama GGUF file")
+    parser.add_argument("--model", type=Path, required=True, help="a llama or Gemma 3 GGUF file")
     parser.add_argument("--modes", default=",".join(MODES), help="modes, separated by commas")
     parser.add_argument(
         "--context", metavar="N[,N]", help="score a long text in windows of N tokens instead"

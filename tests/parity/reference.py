@@ -18,6 +18,12 @@ _TOP_NAMES = {
     "output_norm": "model.norm",
     "output": "lm_head",
 }
+_GEMMA3_BLOCK_NAMES = {
+    "ffn_norm": "pre_feedforward_layernorm",
+    "post_attention_norm": "post_attention_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}
+"""Where they differ from `_BLOCK_NAMES`."""
 _BLOCK_NAMES = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -37,7 +43,7 @@ def model_from_gguf(path: Path, rope: Mapping[str, object] | None = None) -> Pre
     """The model of a GGUF file, dequantised to fp32 by ggml's own package.
 
     Args:
-        path: a llama (or Mistral), qwen2 or qwen3 file.
+        path: a llama (or Mistral), qwen2, qwen3 or gemma3 file.
         rope: transformers' `rope_parameters`; None for those that the metadata name.
     """
     reader = gguf.GGUFReader(str(path))
@@ -52,6 +58,8 @@ def model_from_gguf(path: Path, rope: Mapping[str, object] | None = None) -> Pre
         for tensor in reader.tensors
         if tensor.name != "rope_freqs.weight"
     }
+    if architecture == "gemma3":
+        return _gemma3(field, tensors)
     heads = {"attn_q": field("attention.head_count"), "attn_k": field("attention.head_count_kv")}
     state = {}
     for name, values in tensors.items():
@@ -83,12 +91,51 @@ def model_from_gguf(path: Path, rope: Mapping[str, object] | None = None) -> Pre
     return model.eval()
 
 
-def _checkpoint_name(name: str) -> str:
+def _gemma3(
+    field: Callable[..., Any], tensors: Mapping[str, NDArray[np.float32]]
+) -> PreTrainedModel:
+    """Gemma 3: every sixth layer sees all tokens; the file's norms have the 1 that checkpoints lack."""
+    state = {
+        _checkpoint_name(name, _BLOCK_NAMES | _GEMMA3_BLOCK_NAMES): torch.from_numpy(
+            values - 1 if "norm" in name else values
+        )
+        for name, values in tensors.items()
+    }
+    state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    head_dim = field("attention.key_length")
+    config = CONFIG_MAPPING["gemma3_text"](
+        vocab_size=len(tensors["token_embd.weight"]),
+        hidden_size=field("embedding_length"),
+        intermediate_size=field("feed_forward_length"),
+        num_hidden_layers=field("block_count"),
+        num_attention_heads=field("attention.head_count"),
+        num_key_value_heads=field("attention.head_count_kv"),
+        head_dim=head_dim,
+        query_pre_attn_scalar=head_dim,
+        max_position_embeddings=field("context_length"),
+        rms_norm_eps=field("attention.layer_norm_rms_epsilon"),
+        sliding_window=field("attention.sliding_window"),
+        layer_types=[
+            "full_attention" if layer % 6 == 5 else "sliding_attention"
+            for layer in range(field("block_count"))
+        ],
+        rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": field("rope.freq_base")},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+        },
+        tie_word_embeddings=True,
+    )
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def _checkpoint_name(name: str, block_names: Mapping[str, str] = _BLOCK_NAMES) -> str:
     """The name in a checkpoint of a tensor of a GGUF file."""
     *block, part, suffix = name.split(".")
     if not block:
         return f"{_TOP_NAMES[part]}.{suffix}"
-    return f"model.layers.{block[1]}.{_BLOCK_NAMES[part]}.{suffix}"
+    return f"model.layers.{block[1]}.{block_names[part]}.{suffix}"
 
 
 def _rope_parameters(field: Callable[..., Any]) -> dict[str, object]:

@@ -70,7 +70,7 @@ def _gemma3(**changes: object) -> PreTrainedModel:
         "num_hidden_layers": 7,
         "head_dim": 24,
         "sliding_window": WINDOW,
-        "query_pre_attn_scalar": 20,
+        "query_pre_attn_scalar": 24,
         "rope_parameters": _DUAL_ROPE,
     }
     return Gemma3ForCausalLM(Gemma3TextConfig(**{**fields, **changes}))
@@ -117,7 +117,7 @@ TINY_FAMILIES = [
                 **SHAPE,
                 head_dim=16,
                 sliding_window=WINDOW,
-                query_pre_attn_scalar=20,
+                query_pre_attn_scalar=16,
                 attn_logit_softcapping=5.0,
                 final_logit_softcapping=8.0,
                 attn_implementation="eager",
