@@ -146,7 +146,7 @@ def write_quantised(directory: Path, checkpoint: Checkpoint) -> PreTrainedModel:
     stored: dict[str, torch.Tensor] = {}
     with torch.no_grad():
         for at, (name, weight) in enumerate(model.named_parameters()):
-            weight.normal_(0, 0.5 if weight.dim() == 1 else 0.25)
+            weight.normal_(0, 0.5 if weight.dim() == 1 else 0.12)
             if "norm" in name:
                 weight.uniform_(0.5, 1.5)
             if ".layers." not in name or weight.dim() == 1:
