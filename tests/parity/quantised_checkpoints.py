@@ -13,6 +13,8 @@ from safetensors.torch import save_file
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     PreTrainedModel,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -63,7 +65,7 @@ class Checkpoint:
     symmetric: bool = False
     act_order: bool = False
     scale_type: torch.dtype = torch.float16
-    family: Literal["llama", "qwen2"] = "llama"
+    family: Literal["llama", "qwen2", "phi3"] = "llama"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -138,11 +140,14 @@ def write_quantised(directory: Path, checkpoint: Checkpoint) -> PreTrainedModel:
     """Write a checkpoint with a tokenizer; returns the model of its dequantised weights in fp32."""
     torch.manual_seed(7)
     shape = {**SHAPE, "vocab_size": vocab_size(), "tie_word_embeddings": False}
-    model: PreTrainedModel = (
-        Qwen2ForCausalLM(Qwen2Config(**shape))
-        if checkpoint.family == "qwen2"
-        else LlamaForCausalLM(LlamaConfig(**shape, head_dim=32))
-    )
+    model: PreTrainedModel
+    match checkpoint.family:
+        case "qwen2":
+            model = Qwen2ForCausalLM(Qwen2Config(**shape))
+        case "phi3":
+            model = Phi3ForCausalLM(Phi3Config(**shape, pad_token_id=0))
+        case "llama":
+            model = LlamaForCausalLM(LlamaConfig(**shape, head_dim=32))
     stored: dict[str, torch.Tensor] = {}
     with torch.no_grad():
         for at, (name, weight) in enumerate(model.named_parameters()):

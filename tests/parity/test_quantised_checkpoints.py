@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from engine.executors.open_model import open_model
 from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from tests.parity.cached_loading import answer, load, packed_state
 from tests.parity.loading import load_stepper
-from tests.parity.quantised_checkpoints import Checkpoint, write_quantised
+from tests.parity.quantised_checkpoints import Checkpoint, Method, write_quantised
 from tests.parity.reference import answer_logits
 from tests.parity.stepper import Run
 
@@ -105,7 +106,7 @@ def test_answers_are_those_of_the_dequantised_weights(
 def test_the_same_weights_answer_the_same_in_every_format(tmp_path: Path) -> None:
     """Bit for bit: all of them are packed to the same bytes."""
     runs = []
-    for method in ("gptq", "gptq_v2", "awq", "compressed"):
+    for method in get_args(Method):
         path = tmp_path / method
         write_quantised(path, Checkpoint(method, "INT4", "", group_size=64))
         runs.append(Run(PROMPT, TOKENS, sampling={"num_logprobs": 5}))
