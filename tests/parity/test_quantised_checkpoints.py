@@ -23,11 +23,25 @@ from tests.parity.stepper import Run
 PROMPT = [5, 9, 200, 41, 7, 130, 12]
 TOKENS = 60
 
+SYMMETRIC = Checkpoint("gptq", "Q4_0", "GPTQ 4-bit, groups of 32", symmetric=True)
+GPTQ = Checkpoint("gptq", "INT4", "GPTQ 4-bit, groups of 64", group_size=64)
+AWQ = Checkpoint("awq", "INT4", "AWQ 4-bit, groups of 64", group_size=64)
+PACKED = Checkpoint(
+    "compressed",
+    "INT4",
+    "compressed-tensors 4-bit, groups of 64",
+    group_size=64,
+    scale_type=torch.bfloat16,
+    family="qwen2",
+)
+
 CHECKPOINTS = [
+    SYMMETRIC,
+    GPTQ,
+    AWQ,
+    PACKED,
     # Has q, k and v in one matrix, and gate and up in another.
     Checkpoint("awq", "INT4", "AWQ 4-bit, groups of 32", family="phi3"),
-    Checkpoint("gptq", "Q4_0", "GPTQ 4-bit, groups of 32", symmetric=True),
-    Checkpoint("gptq", "INT4", "GPTQ 4-bit, groups of 64", group_size=64),
     Checkpoint("gptq_v2", "INT4", "GPTQ 4-bit, groups of 32", family="qwen2"),
     Checkpoint("gptq_v2", "Q4_0", "GPTQ 4-bit, one per output", group_size=-1, symmetric=True),
     Checkpoint(
@@ -36,7 +50,6 @@ CHECKPOINTS = [
     Checkpoint("gptq", "Q8_0", "GPTQ 4-bit, groups of 16", group_size=16),
     Checkpoint("gptq", "Q8_0", "GPTQ 8-bit, groups of 32", bits=8, symmetric=True),
     Checkpoint("gptq", "F16", "GPTQ 8-bit, groups of 32", bits=8),
-    Checkpoint("awq", "INT4", "AWQ 4-bit, groups of 64", group_size=64),
     Checkpoint("awq", "INT4", "AWQ 4-bit, groups of 32", family="qwen2"),
     Checkpoint(
         "compressed",
@@ -44,14 +57,6 @@ CHECKPOINTS = [
         "compressed-tensors 4-bit, groups of 32",
         symmetric=True,
         scale_type=torch.bfloat16,
-    ),
-    Checkpoint(
-        "compressed",
-        "INT4",
-        "compressed-tensors 4-bit, groups of 64",
-        group_size=64,
-        scale_type=torch.bfloat16,
-        family="qwen2",
     ),
     Checkpoint(
         "compressed",
@@ -130,7 +135,7 @@ def test_the_model_is_described(checkpoint: Checkpoint, tmp_path: Path) -> None:
     assert memory.weight_format == checkpoint.packed_as
 
 
-@pytest.mark.parametrize("checkpoint", [CHECKPOINTS[1], CHECKPOINTS[9], CHECKPOINTS[12]], ids=named)
+@pytest.mark.parametrize("checkpoint", [GPTQ, AWQ, PACKED], ids=named)
 def test_the_second_load_maps_packed_weights(checkpoint: Checkpoint, tmp_path: Path) -> None:
     model, folder = tmp_path / "model", tmp_path / "weights"
     write_quantised(model, checkpoint)
@@ -143,7 +148,7 @@ def test_the_second_load_maps_packed_weights(checkpoint: Checkpoint, tmp_path: P
 def test_weights_packed_with_other_settings_are_not_used(tmp_path: Path) -> None:
     """The version of GPTQ, which determines the zero points, is in config.json alone."""
     model, folder = tmp_path / "model", tmp_path / "weights"
-    write_quantised(model, CHECKPOINTS[2])
+    write_quantised(model, GPTQ)
     first = answer(load(model, folder))
     config = json.loads((model / "config.json").read_text())
     config["quantization_config"]["checkpoint_format"] = "gptq_v2"
@@ -155,7 +160,7 @@ def test_weights_packed_with_other_settings_are_not_used(tmp_path: Path) -> None
 
 def test_four_bits_take_at_most_five_bits_in_memory(tmp_path: Path) -> None:
     """Of the layers; embedding and LM head are 16-bit floats."""
-    for number, (checkpoint, bits) in enumerate([(CHECKPOINTS[1], 4.75), (CHECKPOINTS[9], 5.25)]):
+    for number, (checkpoint, bits) in enumerate([(SYMMETRIC, 4.75), (AWQ, 5.25)]):
         path = tmp_path / str(number)
         reference = write_quantised(path, checkpoint)
         layers = sum(
@@ -171,7 +176,7 @@ def test_four_bits_take_at_most_five_bits_in_memory(tmp_path: Path) -> None:
 
 def test_an_added_model_answers(tmp_path: Path) -> None:
     """From the directory to the answer of `pravaha run`: its tokens are likely by the dequantised weights."""
-    reference = write_quantised(tmp_path / "tiny", CHECKPOINTS[2])
+    reference = write_quantised(tmp_path / "tiny", GPTQ)
     environ = os.environ | {CACHE_DIR_VARIABLE: str(tmp_path / "cache")}
 
     def pravaha(*words: str) -> str:
