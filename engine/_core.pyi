@@ -735,6 +735,7 @@ class StepArrays:
         score_tokens: NDArray[np.int32],
         score_targets: NDArray[np.int32],
         score_tops: NDArray[np.int32],
+        state_slots: NDArray[np.int32],
         sampled: NDArray[np.int32],
         logprobs: NDArray[np.float32],
         top_ids: NDArray[np.int32],
@@ -831,6 +832,7 @@ class NativeExecutor:
         max_rows: int,
         max_batched_tokens: int,
         max_model_len: int,
+        state_slots: int = 0,
         packed_weights: tuple[str | PathLike[str], bytes, str] | None = None,
         progress: Callable[[float], object] | None = None,
     ) -> NativeExecutor:
@@ -852,6 +854,7 @@ class NativeExecutor:
             max_rows: the most requests of a step and rows of the row-indexed arrays.
             max_batched_tokens: the most tokens of a step.
             max_model_len: the most positions of a sequence.
+            state_slots: slots for recurrent states; not used for a model without.
             packed_weights: folder in which packed weights are kept, 32 bytes that identify the contents of
                 `paths`, and the model's path, which the file names; None packs them.
             progress: called with the fraction loaded, in (0, 1], after each layer.
@@ -903,6 +906,38 @@ class NativeExecutor:
             RuntimeError: the executor is closed or busy.
         """
 
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of a recurrent state over all layers; 0 for a model without."""
+
+    def copy_states(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy state slot `sources[i]` to slot `targets[i]`, in every layer, in order.
+
+        Raises:
+            ValueError: the lists differ in length or name a slot outside the pool; nothing was copied.
+            RuntimeError: the executor is closed or runs a step on another thread.
+        """
+
+    def read_states(self, slots: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy each slot's bytes into its row of `data`, `[slots, state_bytes]`.
+
+        The GIL is released meanwhile.
+
+        Raises:
+            ValueError: `data` has another size, or a slot is outside the pool; nothing was copied.
+            RuntimeError: the executor is closed or runs a step on another thread.
+        """
+
+    def write_states(self, slots: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy each row of `data`, as written by `read_states`, into its slot.
+
+        The GIL is released meanwhile.
+
+        Raises:
+            ValueError: `data` has another size, or a slot is outside the pool; nothing was copied.
+            RuntimeError: the executor is closed or runs a step on another thread.
+        """
+
     def time_phases(self, wanted: bool) -> None:
         """Enable or disable phase timing of the following steps; costs a few microseconds a step."""
 
@@ -949,7 +984,8 @@ def plan_memory(
 
     Returns:
         `weight_bytes`, the packed weights; `weight_format`, the type of most of them; `work_bytes`, the
-        buffers of a step; `block_bytes`, a KV block over all layers.
+        buffers of a step; `block_bytes`, a KV block over all layers; `state_bytes`, a recurrent state over
+        all layers.
 
     Raises:
         ValueError: files, spec or configuration are unusable; one sentence says why.

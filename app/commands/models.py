@@ -83,6 +83,8 @@ def show(
 
     from engine.api.config import EngineConfig
     from engine.executors.open_model import open_model
+    from engine.models.layer_groups import describe_layers
+    from engine.models.spec import ModelSpec
     from engine.runtime.loading import context_length, resolve_kv_dtype
     from engine.text.tool_calls.choosing import form_of_template
     from engine.text.tool_calls.thresholds import thresholds_key, thresholds_of
@@ -132,7 +134,10 @@ def show(
     shown = {
         **_origin(model),
         "Title": opened.name,
-        "Architecture": f"{opened.spec.architecture}, {opened.spec.num_layers} layers",
+        "Architecture": spec.architecture,
+        "Layers": describe_layers(spec)
+        if isinstance(spec, ModelSpec)
+        else f"{spec.num_layers} layers",
         "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}",
         "Context": f"{opened.spec.context_length:,} tokens",
         "Chat template": "its own"

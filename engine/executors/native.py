@@ -83,7 +83,8 @@ class NativeExecutor:
         Args:
             spec: the model's shapes.
             paths: its weight files.
-            config: threads, dispatch level, KV type (not `auto`), block size, step limits and weight cache.
+            config: threads, dispatch level, KV type (not `auto`), block size, step limits, state slots and
+                weight cache.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence, at most the spec's context length.
             progress: called with the fraction done, in (0, 1], after each layer.
@@ -106,6 +107,7 @@ class NativeExecutor:
                 max_rows=config.max_num_seqs,
                 max_batched_tokens=config.max_num_batched_tokens,
                 max_model_len=max_model_len,
+                state_slots=config.state_slots or 0,
                 packed_weights=None if cache is None else cache.location(config.model, paths),
                 progress=progress,
             )
@@ -190,6 +192,44 @@ class NativeExecutor:
         except (ValueError, TypeError, RuntimeError) as error:
             raise ExecutorError(str(error)) from error
 
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of a recurrent state, summed over layers; 0 for a model without."""
+        return self._core.state_bytes
+
+    def copy_states(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy state slots in all layers, in order.
+
+        Raises:
+            ExecutorError: a slot is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.copy_states(sources, targets)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
+    def read_states(self, slots: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy state slots to `out`, [n, state_bytes]. Releases the GIL.
+
+        Raises:
+            ExecutorError: the shapes differ or a slot is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.read_states(slots, out)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
+    def write_states(self, slots: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy `data`, [n, state_bytes], to state slots. Releases the GIL.
+
+        Raises:
+            ExecutorError: the shapes differ or a slot is outside the pool; nothing was copied.
+        """
+        try:
+            self._core.write_states(slots, data)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ExecutorError(str(error)) from error
+
     def time_phases(self, enabled: bool) -> None:
         """Turn the timing of the phases of a step on or off; it costs a few microseconds per step."""
         self._core.time_phases(enabled)
@@ -261,6 +301,7 @@ def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:
         plan.score_tokens,
         plan.score_targets,
         plan.score_tops,
+        plan.state_slots,
         result.sampled,
         result.logprobs,
         result.top_ids,

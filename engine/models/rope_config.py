@@ -134,7 +134,7 @@ def _yarn_attention(rope: Fields, factor: float) -> float | None:
         return None
     growth = 0.1 * math.log(max(factor, 1.0))
     above, below = (growth * scale + 1.0 for scale in scales)
-    if above <= 0 or below <= 0:
+    if not (0 < above < math.inf and 0 < below < math.inf):
         raise ModelError(f"{rope.source}: mscale and mscale_all_dim must be above zero.")
     return above / below
 

@@ -112,6 +112,15 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `attention_gate` | [heads * head_dim, hidden]: outputs of attention are multiplied with its sigmoid |
 | `q_norm`, `k_norm` | [head_dim], or with `qk_norm_whole` [heads * head_dim] and [kv_heads * head_dim] |
 | `sinks` | [heads]: scores of a position without a value (gpt-oss) |
+| `conv_in`, `conv_in.bias` | [channels, hidden]: inputs of a recurrent mixer's convolution, see the mixers |
+| `conv`, `conv.bias` | [channels, kernel]: weights of the convolution, the oldest token's first |
+| `conv_before`, `conv_after` and `.bias` | [hidden, hidden]: gates of a short convolution |
+| `z`, `z.bias` | [heads * value_dim, hidden]: outputs of heads with a state are multiplied with its SiLU |
+| `beta` | [heads, hidden]: its sigmoid is the share of a value that is written to the state |
+| `time_step`, `time_step.bias` | [heads, hidden]: its softplus is the time step |
+| `rate` or `rate_log` | [heads]: a state decays by exp(rate * time step); rate is -exp(`rate_log`) |
+| `skip` | [heads]: factor of the values that are added to outputs |
+| `state_norm` | [value_dim] for gated DeltaNet, [heads * head_dim] for Mamba2: norm of the outputs |
 | `gate`, `up`, `down` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
 | `gate.bias`, `up.bias`, `down.bias` | a bias of each |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
@@ -179,7 +188,65 @@ class Mlp:
     kind: Literal["mlp"] = field(default="mlp", init=False)
 
 
-Mixer = Attention
+@dataclass(frozen=True, slots=True)
+class ShortConv:
+    """A gated short convolution (LFM2): o(conv_after(x) * conv(conv_before(x) * conv_in(x))).
+
+    The convolution is causal and of each channel by itself, as are those of the other recurrent mixers.
+
+    Attributes:
+        kernel: tokens that an output depends on, including its own.
+    """
+
+    kernel: int
+    kind: Literal["short_conv"] = field(default="short_conv", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedDeltaNet:
+    """Linear attention whose state decays and is corrected by the delta rule (Yang et al. 2024).
+
+    The convolution's channels are the queries, keys and values of all heads, in this order; SiLU is applied
+    to its outputs, queries and keys are divided by their length, and queries by sqrt(key_dim), too.
+
+    Attributes:
+        kernel: as in `ShortConv`.
+        num_heads: heads, each with values and a state of [key_dim, value_dim].
+        num_key_heads: queries and keys, each shared by as many heads.
+        tiled: whether head i has key i % num_key_heads; otherwise neighbouring heads share one.
+    """
+
+    kernel: int
+    num_heads: int
+    num_key_heads: int
+    key_dim: int
+    value_dim: int
+    tiled: bool = False
+    kind: Literal["gated_delta_net"] = field(default="gated_delta_net", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba2:
+    """A selective state space model (Dao and Gu 2024).
+
+    The convolution's channels are x of all heads, B and C of all groups, in this order; SiLU is applied to
+    its outputs.
+
+    Attributes:
+        kernel: as in `ShortConv`.
+        num_heads: heads, each with a state of [state_dim, head_dim].
+        num_groups: B and C, each shared by neighbouring heads; `state_norm` is over the heads of a group.
+    """
+
+    kernel: int
+    num_heads: int
+    num_groups: int
+    head_dim: int
+    state_dim: int
+    kind: Literal["mamba2"] = field(default="mamba2", init=False)
+
+
+Mixer = Attention | ShortConv | GatedDeltaNet | Mamba2
 FeedForward = Mlp
 
 
@@ -251,6 +318,14 @@ class ModelSpec:
         """The mixers that are attention, in the order of the layers."""
         mixers = (layer.mixer for layer in self.layers)
         return tuple(mixer for mixer in mixers if isinstance(mixer, Attention))
+
+    @cached_property
+    def has_states(self) -> bool:
+        """Whether a mixer is recurrent: sequences have a state beside their keys and values."""
+        return any(
+            layer.mixer is not None and not isinstance(layer.mixer, Attention)
+            for layer in self.layers
+        )
 
     @property
     def has_key_bias(self) -> bool:

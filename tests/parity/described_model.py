@@ -11,7 +11,16 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
-from engine.models.spec import Attention, LayerSpec, ModelSpec, Rope, TensorRef
+from engine.models.spec import (
+    Attention,
+    GatedDeltaNet,
+    LayerSpec,
+    Mamba2,
+    ModelSpec,
+    Rope,
+    ShortConv,
+    TensorRef,
+)
 
 
 def read_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
@@ -49,9 +58,14 @@ class DescribedModel:
         rotations = [self._rotation(rope, len(tokens)) for rope in spec.ropes]
         cache: dict[int, tuple[Tensor, Tensor]] = {}
         for index, layer in enumerate(spec.layers):
-            if isinstance(layer.mixer, Attention):
+            if layer.mixer is not None:
                 h = self._norm(layer.tensors, "mixer_norm", x)
-                h = self._attention(index, layer, layer.mixer, h, rotations, cache)
+                if isinstance(layer.mixer, Attention):
+                    h = self._attention(index, layer, layer.mixer, h, rotations, cache)
+                elif isinstance(layer.mixer, ShortConv):
+                    h = self._short_conv(layer, layer.mixer, h)
+                else:
+                    h = self._state_heads(layer, layer.mixer, h)
                 h = self._norm(layer.tensors, "mixer_post_norm", h)
                 x = x + h * spec.residual_multiplier
             if layer.ffn is not None:
@@ -131,6 +145,74 @@ class DescribedModel:
         out = torch.einsum("hqk,khd->qhd", probabilities, v).reshape(count, heads * dim)
         if "attention_gate" in layer.tensors:
             out = out * torch.sigmoid(self._project(layer, "attention_gate", heads * dim, x))
+        return self._project(layer, "o", self.spec.hidden_size, out)
+
+    def _short_conv(self, layer: LayerSpec, mixer: ShortConv, x: Tensor) -> Tensor:
+        hidden = self.spec.hidden_size
+        before, after, inputs = (
+            self._project(layer, role, hidden, x)
+            for role in ("conv_before", "conv_after", "conv_in")
+        )
+        out = after * self._convolve(layer, mixer.kernel, before * inputs)
+        return self._project(layer, "o", hidden, out)
+
+    def _convolve(self, layer: LayerSpec, kernel: int, x: Tensor) -> Tensor:
+        count, channels = x.shape
+        taps = self._vector(layer.tensors["conv"], channels * kernel).view(channels, kernel)
+        padded = torch.cat([torch.zeros(kernel - 1, channels), x])
+        out = sum(padded[at : at + count] * taps[:, at] for at in range(kernel))
+        assert isinstance(out, Tensor)
+        bias = layer.tensors.get("conv.bias")
+        return out if bias is None else out + self._vector(bias, channels)
+
+    def _state_heads(self, layer: LayerSpec, mixer: GatedDeltaNet | Mamba2, x: Tensor) -> Tensor:
+        """Gated DeltaNet or Mamba2, token by token."""
+        delta = isinstance(mixer, GatedDeltaNet)
+        heads, count = mixer.num_heads, len(x)
+        if isinstance(mixer, GatedDeltaNet):
+            keys, key_dim, dim = mixer.num_key_heads, mixer.key_dim, mixer.value_dim
+        else:
+            keys, key_dim, dim = mixer.num_groups, mixer.state_dim, mixer.head_dim
+        inner, width = heads * dim, keys * key_dim
+        mixed = self._project(layer, "conv_in", inner + 2 * width, x)
+        mixed = functional.silu(self._convolve(layer, mixer.kernel, mixed))
+        if delta:
+            q, k, v = mixed.split([width, width, inner], -1)
+        else:
+            v, k, q = mixed.split([inner, width, width], -1)
+        key_of = torch.arange(heads) // (heads // keys)
+        if isinstance(mixer, GatedDeltaNet) and mixer.tiled:
+            key_of = torch.arange(heads) % keys
+        q = q.view(count, keys, key_dim)[:, key_of]
+        k = k.view(count, keys, key_dim)[:, key_of]
+        v = v.view(count, heads, dim)
+        time_step = functional.softplus(self._project(layer, "time_step", heads, x))
+        if "rate" in layer.tensors:
+            rate = self._vector(layer.tensors["rate"], heads)
+        else:
+            rate = -self._vector(layer.tensors["rate_log"], heads).exp()
+        decay, strength = (rate * time_step).exp(), time_step
+        if delta:
+            strength = torch.sigmoid(self._project(layer, "beta", heads, x))
+            q = _unit(q) * key_dim**-0.5
+            k = _unit(k)
+        state, outputs = torch.zeros(heads, key_dim, dim), []
+        for t in range(count):
+            state = state * decay[t, :, None, None]
+            value = v[t] - torch.einsum("hkv,hk->hv", state, k[t]) if delta else v[t]
+            state = state + torch.einsum("hk,hv->hkv", k[t], value * strength[t, :, None])
+            outputs.append(torch.einsum("hkv,hk->hv", state, q[t]))
+        out = torch.stack(outputs)
+        if "skip" in layer.tensors:
+            out = out + self._vector(layer.tensors["skip"], heads)[:, None] * v
+        z = functional.silu(self._project(layer, "z", inner, x))
+        if delta:
+            weight = self._vector(layer.tensors["state_norm"], dim)
+            out = (_rms(out, self.spec.norm_eps) * weight).reshape(count, inner) * z
+        else:
+            grouped = (out.reshape(count, inner) * z).view(count, keys, inner // keys)
+            weight = self._vector(layer.tensors["state_norm"], inner)
+            out = _rms(grouped, self.spec.norm_eps).reshape(count, inner) * weight
         return self._project(layer, "o", self.spec.hidden_size, out)
 
     def _heads(
@@ -247,6 +329,10 @@ def _rows(ref: TensorRef, count: int) -> Tensor:
 
 def _rms(x: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+def _unit(x: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + 1e-6)
 
 
 def _cap(x: Tensor, cap: float) -> Tensor:

@@ -41,6 +41,7 @@ def load_stepper(
         block_size=block_size,
         max_num_seqs=rows,
         max_num_batched_tokens=max_tokens,
+        state_slots=rows if spec.has_states else None,
     )
     executor = NativeExecutor.load(
         spec,

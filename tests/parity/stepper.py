@@ -11,6 +11,7 @@ from engine.executors.base import (
     NO_BREAKER_TAILS,
     SAMPLING_DTYPE,
     Executor,
+    StateKeeper,
     StepPlan,
     StepResult,
 )
@@ -85,6 +86,11 @@ class Run:
         return [*self.bias, *force]
 
 
+def has_states(executor: Executor) -> bool:
+    """Whether the executor's model has recurrent layers."""
+    return isinstance(executor, StateKeeper) and executor.state_bytes > 0
+
+
 class Stepper:
     """Runs sequences on one executor; every run has its own row and blocks."""
 
@@ -100,6 +106,9 @@ class Stepper:
         self._num_tokens = np.zeros(rows, np.int32)
         self._penalty_start = np.zeros(rows, np.int32)
         self._sampling = np.zeros(rows, SAMPLING_DTYPE)
+        # Of each row, so that slots are not in the order of the rows; empty for a model without states.
+        slots = np.arange(rows, dtype=np.int32)[::-1]
+        self.state_slots = np.ascontiguousarray(slots if has_states(executor) else slots[:0])
         self.breaker_heads, self.breaker_tails = NO_BREAKER_HEADS, NO_BREAKER_TAILS
 
     def run(self, runs: Sequence[Run]) -> None:
@@ -118,6 +127,23 @@ class Stepper:
         while not all(run.done for run in runs):
             self._step(runs, step, free)
             step += 1
+
+    def fork(self, source: Run, target: Run) -> None:
+        """Run `target` from copies of what `source`, the only run of the last call, has computed."""
+        for name, value in {**_GREEDY, **target.sampling}.items():
+            self._sampling[1][name] = value
+        self._token_table[1, : len(target.all_tokens)] = target.all_tokens
+        self._num_tokens[1], self._penalty_start[1] = len(target.all_tokens), len(target.prompt)
+        target.computed = source.computed
+        used = self._block_tables[0][self._block_tables[0] >= 0]
+        free = sorted(set(range(self._num_blocks)) - set(used.tolist()))
+        copies = np.array([free.pop() for _ in used], np.int32)
+        self._block_tables[1, : len(copies)] = copies
+        self.executor.copy_blocks(np.ascontiguousarray(used), copies)
+        if isinstance(self.executor, StateKeeper) and len(self.state_slots):
+            self.executor.copy_states(self.state_slots[:1], self.state_slots[1:2])
+        while not target.done:
+            self._step([source, target], 0, free)
 
     def _step(self, runs: Sequence[Run], step: int, free: list[int]) -> None:
         budget = self._config.max_num_batched_tokens
@@ -177,6 +203,7 @@ class Stepper:
                 score_tokens=np.array([flat for _, flat, _, _ in scores], np.int32),
                 score_targets=np.array([target for _, _, target, _ in scores], np.int32),
                 score_tops=np.array([tops for _, _, _, tops in scores], np.int32),
+                state_slots=self.state_slots,
             )
         )
         for at, (row, _, _, tops) in enumerate(scores):

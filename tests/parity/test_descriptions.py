@@ -11,8 +11,9 @@ from tests.parity.loading import read_headers
 from tests.parity.reference import logits
 from tests.parity.tiny_families import TINY_FAMILIES
 from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, TinyModel, save_tiny_model
+from tests.parity.tiny_recurrent import TINY_RECURRENT
 
-MODELS = TINY_MODELS + TINY_FAMILIES
+MODELS = TINY_MODELS + TINY_FAMILIES + TINY_RECURRENT
 
 
 @pytest.mark.parametrize("tiny", MODELS, ids=lambda tiny: tiny.name)

@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from engine.api.config import EngineConfig, KvDtype, WeightMode
+from engine.api.errors import ModelError
 from engine.executors.memory_plan import plan_native
 from engine.executors.native import NativeExecutor
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.loading import read_headers
 from tests.parity.quantised_models import MEASURED, RANDOM, write_model
-from tests.parity.tiny_models import TINY_MODELS, save_tiny_model
+from tests.parity.tiny_models import TINY_MODELS, TinyModel, save_tiny_model
+from tests.parity.tiny_recurrent import TINY_RECURRENT
 
 BY_NAME = {tiny.name: tiny for tiny in TINY_MODELS}
 
@@ -30,6 +32,7 @@ def check(
         threads=threads,
         max_num_seqs=4,
         max_num_batched_tokens=32,
+        state_slots=2 if spec.has_states else None,
     )
     plan = plan_native(spec, paths, config, kv_dtype=kv_dtype, max_model_len=64)
     executor = NativeExecutor.load(
@@ -39,6 +42,8 @@ def check(
     assert (plan.weight_bytes, plan.work_bytes) == (held["weight_bytes"], held["work_bytes"])
     assert plan.weight_format == held["weight_format"]
     assert (plan.block_bytes, 3 * plan.block_bytes) == (executor.block_bytes, held["kv_bytes"])
+    assert plan.state_bytes == executor.state_bytes
+    assert (plan.state_bytes > 0) == spec.has_states
     executor.close()
     return plan.weight_bytes
 
@@ -78,6 +83,22 @@ def test_kv_blocks_include_the_padding_of_heads(kv_dtype: KvDtype, tmp_path: Pat
     """Heads of 24 dimensions, which are padded to 32."""
     save_tiny_model(BY_NAME["llama-odd-heads"], tmp_path, torch.float32)
     check(tmp_path, kv_dtype=kv_dtype)
+
+
+@pytest.mark.parametrize("tiny", TINY_RECURRENT, ids=lambda tiny: tiny.name)
+def test_states_of_recurrent_layers_are_planned(tiny: TinyModel, tmp_path: Path) -> None:
+    save_tiny_model(tiny, tmp_path, torch.float32)
+    check(tmp_path)
+    spec, paths, _ = read_headers(tmp_path)
+    with pytest.raises(ModelError, match="state_slots is 0"):
+        NativeExecutor.load(
+            spec,
+            paths,
+            EngineConfig(tmp_path, "tiny", threads=1),
+            num_blocks=3,
+            max_model_len=64,
+            progress=lambda share: None,
+        )
 
 
 def test_sizes_follow_the_settings_that_buffers_depend_on(tmp_path: Path) -> None:

@@ -10,22 +10,28 @@ from transformers import PreTrainedModel
 from tests.parity.loading import load_stepper
 from tests.parity.reference import answer_logits, logits
 from tests.parity.stepper import Run, Stepper
-from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, TinyModel, save_tiny_model
+from tests.parity.tiny_families import TINY_FAMILIES
+from tests.parity.tiny_models import CONTEXT, TINY_MODELS, VOCAB, save_tiny_model
 
 PROMPT_LENGTHS = [1, 2, 15, 16, 17, 31, 33, 64, 100, 150]
 NEW_TOKENS = 64
 
 
-@pytest.fixture(scope="module", params=TINY_MODELS, ids=lambda tiny: tiny.name)
-def tiny(request: pytest.FixtureRequest) -> TinyModel:
-    return request.param
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+CASES = {
+    **{f"{tiny.name}-{name}": (tiny, DTYPES[name]) for tiny in TINY_MODELS for name in DTYPES},
+    **{f"{tiny.name}-f32": (tiny, torch.float32) for tiny in TINY_FAMILIES},
+    # Its matrices are stored as [inputs, outputs].
+    **{
+        f"{tiny.name}-bf16": (tiny, torch.bfloat16) for tiny in TINY_FAMILIES if tiny.name == "gpt2"
+    },
+}
 
 
-@pytest.fixture(params=[torch.float32, torch.bfloat16, torch.float16], ids=["f32", "bf16", "f16"])
-def pair(
-    request: pytest.FixtureRequest, tiny: TinyModel, tmp_path: Path
-) -> tuple[PreTrainedModel, Stepper]:
-    model = save_tiny_model(tiny, tmp_path, request.param)
+@pytest.fixture(params=CASES.values(), ids=CASES)
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[PreTrainedModel, Stepper]:
+    tiny, dtype = request.param
+    model = save_tiny_model(tiny, tmp_path, dtype)
     # Some prompts exceed the token budget of a step, so that chunked prefill is tested, too.
     stepper = load_stepper(tmp_path, block_size=16, rows=10, max_tokens=96, max_model_len=CONTEXT)
     return model, stepper

@@ -107,6 +107,19 @@ def _gemma4(**changes: object) -> PreTrainedModel:
     return Gemma4ForCausalLM(Gemma4TextConfig(**{**fields, **changes}))
 
 
+def _gpt2(**changes: object) -> PreTrainedModel:
+    fields: dict[str, object] = {
+        "vocab_size": VOCAB,
+        "n_positions": CONTEXT,
+        "n_embd": 96,
+        "n_layer": 3,
+        "n_head": 6,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+    }
+    return GPT2LMHeadModel(GPT2Config(**{**fields, **changes}))
+
+
 TINY_FAMILIES = [
     TinyModel("gemma3", _gemma3),
     TinyModel("gemma3-with-images", _gemma3_with_images),
@@ -188,19 +201,9 @@ TINY_FAMILIES = [
     ),
     TinyModel(
         "gpt2",
-        lambda: GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=VOCAB,
-                n_positions=CONTEXT,
-                n_embd=96,
-                n_layer=3,
-                n_head=6,
-                scale_attn_by_inverse_layer_idx=True,
-                bos_token_id=0,
-                eos_token_id=1,
-            )
-        ),
+        _gpt2,
     ),
+    TinyModel("gpt2-scaled-layers", lambda: _gpt2(scale_attn_by_inverse_layer_idx=True)),
     TinyModel(
         "stablelm",
         lambda: StableLmForCausalLM(

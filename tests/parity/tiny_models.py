@@ -122,9 +122,12 @@ def randomize(model: PreTrainedModel) -> None:
     """Random weights, as `save_tiny_model` describes."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if "norm" in name:
+            if "norm" in name or ".ln_" in name:
                 weight.uniform_(0.5, 1.5)
             elif weight.dim() == 1:
                 weight.normal_(0, 0.5)
             else:
                 weight.normal_(0, 0.25)
+        for name, buffer in model.named_buffers():
+            if "layer_scalar" in name:  # Gemma 4's factor of a layer's result
+                buffer.uniform_(0.5, 1.5)

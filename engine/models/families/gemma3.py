@@ -14,7 +14,7 @@ from engine.models.families.role_names import (
     TOP,
 )
 from engine.models.families.windows import sliding_windows
-from engine.models.spec import Attention, ModelSpec, Rope, Tensors
+from engine.models.spec import Activation, Attention, ModelSpec, Rope, Tensors
 
 _NAMES = PROJECTIONS | NORMS_AROUND | QK_NORMS
 _PERIOD = 6
@@ -60,8 +60,8 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header = header.with_defaults(_DEFAULTS)
     header.refuse("use_bidirectional_attention")
-    if "attn_logit_softcapping" in header.text:
-        raise header.unsupported("attn_logit_softcapping", "absent")  # transformers ignores it
+    if "attn_logit_softcapping" in header.text:  # a key of Gemma 2, which transformers ignores here
+        raise header.unsupported("attn_logit_softcapping", "absent")
     biased = header.text.flag("attention_bias", default=False)
     names = _NAMES | (ATTENTION_BIASES if biased else {})
     sliding = header.sliding_layers(
@@ -83,6 +83,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             header.local_rope(theta=local),
         ),
         softcap=header.text.number("final_logit_softcapping", default=0.0, positive=False),
+        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
     )
 
 
@@ -94,13 +95,14 @@ def _model(
     *,
     ropes: tuple[Rope, ...],
     softcap: float,
+    activation: Activation = "gelu_tanh",
 ) -> ModelSpec:
     return header.model(
         attentions,
         layer_tensors,
         tensors,
         ropes=ropes,
-        activation="gelu_tanh",
+        activation=activation,
         embedding_multiplier=header.hidden_size**0.5,
         logit_softcap=softcap,
     )

@@ -7,14 +7,13 @@ not supported.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.api.errors import ModelError
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, ModelHeader
 from engine.models.families.role_names import NORMS_AROUND, PROJECTIONS, QK_NORMS, TOP
 from engine.models.families.windows import sliding_windows
-from engine.models.spec import Attention, ModelSpec, Rope, Tensors
+from engine.models.spec import Activation, Attention, ModelSpec, Rope, Tensors
 
 _NAMES = PROJECTIONS | NORMS_AROUND | QK_NORMS | {"output_scale": "layer_scalar"}
 _PER_LAYER = {
@@ -138,6 +137,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             header.local_rope(theta=10_000.0),
         ),
         softcap=config.number("final_logit_softcapping", default=0.0, positive=False),
+        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
         width=width,
     )
     if not double:
@@ -219,15 +219,14 @@ def _model(
     ropes: tuple[Rope, ...],
     softcap: float,
     width: int,
+    activation: Activation = "gelu_tanh",
 ) -> ModelSpec:
-    if softcap < 0:
-        raise ModelError(f"{header.source}: final_logit_softcapping must not be below zero.")
     return header.model(
         attentions,
         layer_tensors,
         tensors,
         ropes=ropes,
-        activation="gelu_tanh",
+        activation=activation,
         embedding_multiplier=header.hidden_size**0.5,
         logit_softcap=softcap,
         per_layer_width=width,

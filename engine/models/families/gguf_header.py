@@ -71,6 +71,16 @@ class GgufHeader(ModelHeader):
         super().__init__(family, fields, shapes, source=source)
         self.rope_tables = rope_tables
 
+    def with_defaults(self, defaults: Mapping[str, object]) -> "GgufHeader":
+        """The same header, with values for keys that the file leaves out."""
+        return GgufHeader(
+            self.family,
+            self.fields.filled(defaults),
+            self.shapes,
+            source=self.source,
+            rope_tables=self.rope_tables,
+        )
+
     @cached_property
     def vocab_size(self) -> int:
         """Rows of the embedding matrix."""
@@ -136,14 +146,16 @@ class GgufHeader(ModelHeader):
             raise self.fields.wrong(value_key, f"{dim}, the key length")
         return dim
 
-    def per_layer(self, key: str, *, high: int) -> tuple[int, ...]:
+    def per_layer(self, key: str, *, high: int, low: int = 1) -> tuple[int, ...]:
         """A size given once, or per layer."""
         count = self.num_layers
         if not self.fields.is_list(key):
-            return (self.fields.integer(key, low=1, high=high),) * count
+            return (self.fields.integer(key, low=low, high=high),) * count
         values = self.fields.integers(key)
-        if len(values) != count or not all(1 <= value <= high for value in values):
-            raise self.fields.wrong(key, f"an integer from 1 to {high} for each of {count} layers")
+        if len(values) != count or not all(low <= value <= high for value in values):
+            raise self.fields.wrong(
+                key, f"an integer from {low} to {high} for each of {count} layers"
+            )
         return tuple(values)
 
     def sliding_layers(self, period: int) -> tuple[bool, ...]:
@@ -224,7 +236,7 @@ class GgufHeader(ModelHeader):
         """
         names = dict(names)
         fused = "blk.0.attn_qkv.weight" in self.shapes and "blk.0.attn_q.weight" not in self.shapes
-        biased = fused and "blk.0.attn_qkv.bias" in self.shapes
+        biased = fused and ("q.bias" in names or "blk.0.attn_qkv.bias" in self.shapes)
         if fused:
             names = {role: name for role, name in names.items() if role not in _FUSED}
         names |= self.optional({} if optional is None else optional)

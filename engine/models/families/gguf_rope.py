@@ -120,7 +120,7 @@ def _scaling(
             raise fields.wrong("rope.scaling.type", "none, linear, yarn or longrope")
 
 
-def _yarn_attention(fields: Fields, factor: float) -> float | None:
+def _yarn_attention(fields: Fields, scale: float) -> float | None:
     """YaRN's attention factor; None for its default, 0.1 ln(factor) + 1, which attn_factor multiplies."""
     if "rope.scaling.yarn_attn_factor" in fields:
         return fields.number("rope.scaling.yarn_attn_factor")
@@ -128,7 +128,10 @@ def _yarn_attention(fields: Fields, factor: float) -> float | None:
     log_multiplier = fields.number("rope.scaling.yarn_log_multiplier", default=0.0, positive=False)
     if multiplier == 1.0 and log_multiplier == 0.0:
         return None
-    growth = 0.1 * math.log(max(factor, 1.0))
+    growth = 0.1 * math.log(max(scale, 1.0))
     if log_multiplier < 0:
         raise fields.wrong("rope.scaling.yarn_log_multiplier", "0 or above")
-    return multiplier * (growth + 1.0) / (growth * log_multiplier + 1.0)
+    factor = multiplier * (growth + 1.0) / (growth * log_multiplier + 1.0)
+    if not 0 < factor < math.inf:
+        raise fields.wrong("rope.scaling.attn_factor", "a number above zero")
+    return factor

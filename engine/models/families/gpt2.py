@@ -29,6 +29,7 @@ _KEYS = {
     "hidden_size": "n_embd",
     "num_hidden_layers": "n_layer",
     "num_attention_heads": "n_head",
+    "num_key_value_heads": "n_head",
     "max_position_embeddings": "n_positions",
     "intermediate_size": "n_inner",
     "layer_norm_eps": "layer_norm_epsilon",

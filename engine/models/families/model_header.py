@@ -23,6 +23,8 @@ MAX_HEADS = 1024
 MAX_HEAD_DIM = 512
 MAX_CONTEXT = 1 << 28
 MAX_VOCAB = 1 << 24
+_MAX_MULTIPLIER = 1e30
+"""The kernels compute in fp32."""
 
 
 class ModelHeader(ABC):
@@ -168,6 +170,47 @@ class ModelHeader(ABC):
         per_layer_width: int = 0,
     ) -> ModelSpec:
         """The description of a model whose layers are an attention and a feed-forward."""
+        return self.model_of_layers(
+            [
+                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
+                for attention, intermediate_size, weights in zip(
+                    attentions, self.intermediate_sizes, layer_tensors, strict=True
+                )
+            ],
+            tensors,
+            ropes=ropes,
+            layer_norm=layer_norm,
+            embedding_multiplier=embedding_multiplier,
+            residual_multiplier=residual_multiplier,
+            logit_multiplier=logit_multiplier,
+            logit_softcap=logit_softcap,
+            per_layer_width=per_layer_width,
+        )
+
+    def model_of_layers(
+        self,
+        layers: Sequence[LayerSpec],
+        tensors: Tensors,
+        *,
+        ropes: tuple[Rope, ...],
+        layer_norm: bool = False,
+        embedding_multiplier: float = 1.0,
+        residual_multiplier: float = 1.0,
+        logit_multiplier: float = 1.0,
+        logit_softcap: float = 0.0,
+        per_layer_width: int = 0,
+    ) -> ModelSpec:
+        """The description of a model of these layers.
+
+        Raises:
+            ModelError: a multiplier is not a number above zero.
+        """
+        multipliers = (embedding_multiplier, residual_multiplier, logit_multiplier)
+        scales = [layer.mixer.scale for layer in layers if isinstance(layer.mixer, Attention)]
+        if not all(0 < value < _MAX_MULTIPLIER for value in (*multipliers, *scales)):
+            raise ModelError(f"{self.source} has a multiplier that is not a number above zero.")
+        if not 0 <= logit_softcap < _MAX_MULTIPLIER:
+            raise ModelError(f"{self.source} has a soft-cap of logits below zero.")
         return ModelSpec(
             architecture=self.family,
             hidden_size=self.hidden_size,
@@ -176,12 +219,7 @@ class ModelHeader(ABC):
             norm="layer" if layer_norm else "rms",
             norm_eps=self.layer_norm_eps if layer_norm else self.rms_norm_eps,
             ropes=ropes,
-            layers=tuple(
-                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
-                for attention, intermediate_size, weights in zip(
-                    attentions, self.intermediate_sizes, layer_tensors, strict=True
-                )
-            ),
+            layers=tuple(layers),
             tensors=tensors,
             embedding_multiplier=embedding_multiplier,
             residual_multiplier=residual_multiplier,

@@ -4,6 +4,7 @@ mod block_copy;
 #[cfg(test)]
 mod level_tests;
 mod memory_plan;
+mod state_copy;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::{CoreYielder, Pool};
 use crate::quantize::WeightMode;
+use crate::recurrent::states::StateCache;
 use crate::rope::Rope;
 use crate::sampler::MAX_TOP_LOGPROBS;
 use crate::scratch::Scratch;
@@ -30,6 +32,9 @@ use crate::weights::Weights;
 use crate::work_share::FIXED_ROWS;
 
 pub use self::memory_plan::MemoryPlan;
+
+/// Most slots for recurrent states.
+const MAX_STATE_SLOTS: usize = 1 << 20;
 
 /// Configuration of an executor.
 #[derive(Debug, Clone)]
@@ -47,6 +52,8 @@ pub struct ExecutorConfig {
     pub max_rows: usize,
     pub max_batched_tokens: usize,
     pub max_model_len: usize,
+    /// Slots for recurrent states; not used for a model without.
+    pub state_slots: usize,
     /// Where the packed weights are kept on disk; None packs them at every load.
     pub packed_weights: Option<PackedLocation>,
 }
@@ -159,8 +166,15 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
+        if spec.has_states() && !(1..=MAX_STATE_SLOTS).contains(&config.state_slots) {
+            return Err(KernelError::config(format!(
+                "state_slots is {}; it must be between 1 and {MAX_STATE_SLOTS}.",
+                config.state_slots
+            )));
+        }
         let mode = WeightMode::parse(&config.weights)?;
         let kv = KvCache::new(kv_shape(&spec, config)?)?;
+        let states = StateCache::new(&spec.states(), limits.state_slots)?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
         let weights = Weights::load(
             &spec,
@@ -204,6 +218,7 @@ impl Executor {
                 weights,
                 ropes,
                 kv,
+                states,
                 work_of,
                 level,
             },
@@ -473,5 +488,10 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
         num_blocks: config.num_blocks,
         block_size: config.block_size,
         vocab: spec.vocab_size,
+        state_slots: if spec.has_states() {
+            config.state_slots
+        } else {
+            0
+        },
     })
 }

@@ -336,31 +336,43 @@ mod tests {
 
     #[test]
     fn int8_error_is_within_half_a_step_and_non_finite_values_give_nan() {
-        let cache = KvCache::new(shape(KvDtype::Int8)).unwrap();
-        let vector: Vec<f32> = (0..24).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
-        // SAFETY: single-threaded; in bounds.
-        unsafe {
-            let head = cache.layer(1).head(1);
-            head.write_key(Level::Portable, 2, 17, &vector);
-            head.write_value(Level::Portable, 2, 17, &vector);
-            let (tile, layout) = (head.tile(2, 17), cache.layer(1).tile_layout());
-            let scale = |at: usize| *tile.add(at).cast::<f32>().add(1);
+        let levels = Level::ALL.into_iter().filter(|level| level.available());
+        let dims = [24, 64, 80, 96, 112, 128, 160, 192, 256, 512];
+        for (level, head_dim) in levels.flat_map(|level| dims.map(|dim| (level, dim))) {
+            let mut shape = shape(KvDtype::Int8);
+            shape.layers[1].head_dim = head_dim;
+            let cache = KvCache::new(shape).unwrap();
+            let (head, layout) = (cache.layer(1).head(1), cache.layer(1).tile_layout());
+            let tile = head.tile(2, 17);
+            // SAFETY: in bounds; single-threaded.
+            let scale = |at: usize| unsafe { *tile.add(at).cast::<f32>().add(1) };
+            let mut vector: Vec<f32> = (0..head_dim)
+                .map(|i| (i as f32 * 0.7).sin() * 3.0)
+                .collect();
+            // SAFETY: the level is available; single-threaded.
+            unsafe {
+                head.write_key(level, 2, 17, &vector);
+                head.write_value(level, 2, 17, &vector);
+            }
             let scales = [scale(layout.key_scales), scale(layout.value_scales)];
             let mut padded = vector.clone();
-            padded.resize(32, 0.0);
+            padded.resize(head_dim.next_multiple_of(LANES), 0.0);
             let transformed = naive_hadamard(&padded);
             for (dim, x) in vector.iter().enumerate() {
-                let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
-                let value = *tile.add(layout.values + dim * 4 + 1);
+                // SAFETY: in bounds; single-threaded.
+                let codes = unsafe {
+                    let key = *tile.add((dim / 4 * 16 + 1) * 4 + dim % 4);
+                    [key, *tile.add(layout.values + dim * 4 + 1)]
+                };
                 let exact = [transformed[dim] as f32, *x];
-                for ((code, scale), x) in [key, value].into_iter().zip(scales).zip(exact) {
+                for ((code, scale), x) in codes.into_iter().zip(scales).zip(exact) {
                     let error = ((f32::from(code) - 128.0) * scale - x).abs();
-                    assert!(error <= scale * 0.50001, "{dim}");
+                    assert!(error <= scale * 0.5001, "{level:?} {head_dim}: {dim}");
                 }
             }
-            let mut bad = vector;
-            bad[3] = f32::INFINITY;
-            head.write_key(Level::Portable, 2, 17, &bad);
+            vector[3] = f32::INFINITY;
+            // SAFETY: as above.
+            unsafe { head.write_key(level, 2, 17, &vector) };
             assert!(scale(layout.key_scales).is_nan());
         }
     }

@@ -30,6 +30,7 @@ pub mod plan;
 pub mod pool;
 pub mod quant;
 pub mod quantize;
+pub mod recurrent;
 pub mod roofline;
 pub mod rope;
 pub mod sampler;

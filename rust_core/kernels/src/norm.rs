@@ -1,6 +1,7 @@
 //! Normalisation (RMS and layer norm) and activations (gated SiLU and GELU).
 
 use crate::activation_quant::TILE_ROWS;
+use crate::dispatch::Level;
 use crate::simd::{LANES, Lanes, ROUND_TO_EXPONENT, by_level};
 
 /// RMS scales of several rows at once, so that the rows' dependent additions overlap.
@@ -98,6 +99,18 @@ by_level! {
     /// # Safety
     /// The machine has the level.
     pub unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) = rms_norm_body;
+}
+
+/// `x = x / sqrt(mean(x²) + eps) * weight`, in place.
+///
+/// # Safety
+/// The machine has the level.
+pub unsafe fn rms_norm_in_place(level: Level, x: &mut [f32], weight: &[f32], eps: f32) {
+    // SAFETY: the caller's promise.
+    let scale = unsafe { rms_scale(level, x, eps) };
+    for (x, weight) in x.iter_mut().zip(weight) {
+        *x = *x * scale * weight;
+    }
 }
 
 /// # Safety
@@ -295,7 +308,6 @@ by_level! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::Level;
     use crate::pack::tests::Random;
 
     #[test]

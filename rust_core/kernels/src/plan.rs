@@ -50,6 +50,8 @@ pub struct StepInput<'a> {
     pub score_tokens: &'a [i32],
     pub score_targets: &'a [i32],
     pub score_tops: &'a [i32],
+    /// `[table rows]`: slots of the rows' recurrent states; empty for a model without.
+    pub state_slots: &'a [i32],
 }
 
 /// The most drafts of a step, over all its runs; `MAX_DRAFT_TOKENS` in Python.
@@ -64,6 +66,8 @@ pub struct Limits {
     pub num_blocks: usize,
     pub block_size: usize,
     pub vocab: usize,
+    /// Slots for recurrent states; 0 for a model without.
+    pub state_slots: usize,
 }
 
 impl Limits {
@@ -102,6 +106,8 @@ pub struct Run {
     penalised: (usize, usize),
     /// Tokens from here on count as output for penalties.
     pub penalty_start: usize,
+    /// Slot of its recurrent state; 0 for a model without.
+    pub state_slot: usize,
 }
 
 /// A token to sample: after the run's last known token, or after one of its drafts.
@@ -158,6 +164,8 @@ pub struct Plan {
     written: Buffer<Mark>,
     /// For each row, the step that last used it.
     used: Vec<u32>,
+    /// For each state slot, the step that last used it.
+    used_slots: Vec<u32>,
     step: u32,
 }
 
@@ -199,6 +207,7 @@ impl Plan {
             tables: Buffer::new(entries)?,
             written: Buffer::new(limits.num_blocks)?,
             used: vec![0; rows],
+            used_slots: vec![0; limits.state_slots],
             step: 0,
         })
     }
@@ -281,6 +290,7 @@ impl Plan {
         if self.step == 0 {
             self.written.as_mut_slice().fill(Mark { step: 0, batch: 0 });
             self.used.fill(0);
+            self.used_slots.fill(0);
             self.step = 1;
         }
         self.check_shapes(input)?;
@@ -324,7 +334,13 @@ impl Plan {
             && (input.num_draft_tokens.is_empty() || input.num_draft_tokens.len() == count)
             && input.score_tokens.len() <= total
             && input.score_tokens.len() == input.score_targets.len()
-            && input.score_tokens.len() == input.score_tops.len();
+            && input.score_tokens.len() == input.score_tops.len()
+            && input.state_slots.len()
+                == if limits.state_slots > 0 {
+                    table_rows
+                } else {
+                    0
+                };
         if !consistent {
             return Err(KernelError::step(
                 "The step's arrays have lengths that contradict each other.",
@@ -404,6 +420,7 @@ impl Plan {
                 ));
             }
         }
+        let state_slot = self.take_slot(input, batch, row)?;
         let needs_logits = input.needs_logits[batch] != 0;
         let drafts = input.num_draft_tokens.get(batch).copied().unwrap_or(0);
         let first_draft = self.drafts;
@@ -430,6 +447,7 @@ impl Plan {
             num_tokens: input.num_tokens[row].max(0) as usize,
             penalised: (0, 0),
             penalty_start: input.penalty_start[row].max(0) as usize,
+            state_slot,
         };
         if run.needs_logits {
             self.check_sampling(input, batch, &mut run, last)?;
@@ -447,6 +465,31 @@ impl Plan {
             .extend_from_slice(&input.token_ids[start..end]);
         self.positions.extend_from_slice(positions);
         Ok(())
+    }
+
+    /// The slot of a row's recurrent state, which no other run of the step has; 0 for a model without.
+    fn take_slot(
+        &mut self,
+        input: &StepInput<'_>,
+        batch: usize,
+        row: usize,
+    ) -> Result<usize, KernelError> {
+        let Some(&slot) = input.state_slots.get(row) else {
+            return Ok(0);
+        };
+        let refuse = |what: String| Err(KernelError::step_entry(batch, what));
+        let known = usize::try_from(slot).ok();
+        let Some(used) = known.and_then(|slot| self.used_slots.get_mut(slot)) else {
+            return refuse(format!(
+                "has state slot {slot}, of {}",
+                self.limits.state_slots
+            ));
+        };
+        if *used == self.step {
+            return refuse(format!("has state slot {slot}, which another entry has"));
+        }
+        *used = self.step;
+        Ok(slot as usize)
     }
 
     /// Check a run's sampling parameters, and copy its tokens if it has penalties.
@@ -715,6 +758,12 @@ pub(crate) mod tests {
             score_tokens: &[],
             score_targets: &[],
             score_tops: &[],
+            state_slots: &(0..if limits.state_slots > 0 {
+                count as i32
+            } else {
+                0
+            })
+                .collect::<Vec<_>>(),
         })?;
         Ok(plan)
     }
@@ -726,6 +775,7 @@ pub(crate) mod tests {
         num_blocks: 8,
         block_size: 16,
         vocab: 100,
+        state_slots: 4,
     };
 
     #[derive(Clone)]
@@ -744,6 +794,7 @@ pub(crate) mod tests {
         masks: (Vec<i32>, Vec<u32>),
         drafts: Vec<i32>,
         scores: Vec<(i32, i32, i32)>,
+        state_slots: Vec<i32>,
     }
 
     /// Row 2 prefills positions 14–17; row 0 decodes position 20.
@@ -763,7 +814,27 @@ pub(crate) mod tests {
             masks: (vec![], vec![]),
             drafts: vec![],
             scores: vec![],
+            state_slots: vec![3, -1, 0, -1],
         }
+    }
+
+    #[test]
+    fn runs_have_state_slots_of_their_own() {
+        let slots = |plan: Plan| {
+            plan.runs
+                .iter()
+                .map(|run| run.state_slot)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(slots(fill(|_| {}).unwrap()), [0, 3]);
+        let refused = |change: fn(&mut Vec<i32>)| {
+            let plan = fill(|arrays| change(&mut arrays.state_slots));
+            plan.unwrap_err().to_string()
+        };
+        assert!(refused(|slots| slots[0] = 0).contains("state slot 0, which another"));
+        assert!(refused(|slots| slots[2] = 4).contains("state slot 4, of 4"));
+        assert!(refused(|slots| slots[2] = -1).contains("state slot -1"));
+        assert!(refused(Vec::clear).contains("contradict"));
     }
 
     fn fill(change: impl FnOnce(&mut Arrays)) -> Result<Plan, KernelError> {
@@ -812,6 +883,7 @@ pub(crate) mod tests {
             score_tokens: &score_tokens,
             score_targets: &score_targets,
             score_tops: &score_tops,
+            state_slots: &arrays.state_slots,
         })
     }
 

@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn divisors_divide_frequencies() {
         let (plain, _) = frequencies(&spec(|_| {}), 1);
-        let divisors = spec(|v| v["divisors"] = serde_json::json!([2.0; 8]));
+        let divisors = spec(|v| v["divisors"] = vec![2.0; 8].into());
         let (divided, _) = frequencies(&divisors, 1);
         assert!(
             plain
@@ -369,8 +369,8 @@ mod tests {
             v["scaling"]["kind"] = "longrope".into();
             v["scaling"]["factor"] = 16.0.into();
             v["scaling"]["original_context"] = 64.into();
-            v["scaling"]["short_divisors"] = serde_json::json!([1.5; 8]);
-            v["scaling"]["long_divisors"] = serde_json::json!([3.0; 8]);
+            v["scaling"]["short_divisors"] = vec![1.5; 8].into();
+            v["scaling"]["long_divisors"] = vec![3.0; 8].into();
         });
         let ((short, magnitude), (long, _)) = (frequencies(&spec, 64), frequencies(&spec, 65));
         assert!((short[3] / long[3] - 2.0).abs() < 1e-6);

@@ -12,9 +12,10 @@ use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::PhaseClock;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS};
+use crate::recurrent::scan::ScanScratch;
 use crate::sampler;
 use crate::sampler::{MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS};
-use crate::spec::{AttentionSpec, LayerSpec, ModelSpec};
+use crate::spec::{AttentionSpec, LayerSpec, MixerSpec, ModelSpec};
 
 /// Up to this number of rows, every worker prepares all activations for itself, which is cheaper than a barrier.
 pub const REDUNDANT_ROWS: usize = 8;
@@ -77,6 +78,8 @@ pub struct WorkerScratch {
     pub up: Buffer<f32>,
     /// For GEMMs.
     pub panel: PanelScratch,
+    /// For heads with a recurrent state.
+    pub scan: ScanScratch,
     pub attention: attention::Scratch,
     pub sampler: sampler::Scratch,
     pub clock: PhaseClock,
@@ -114,8 +117,10 @@ pub struct Scratch {
     pub q: Buffer<f32>,
     /// `[tokens, KV heads * padded head dimension]`: keys until they are normalized over all heads, if they are.
     pub k: Buffer<f32>,
-    /// `[tokens, heads * head dimension]`
+    /// `[tokens, heads * head dimension]`; the outputs of other mixers, too.
     pub attention: Buffer<f32>,
+    /// `[tokens, mixed]`: projected inputs of heads with a recurrent state; see [`crate::recurrent::head::RowLayout`].
+    pub mixed: Buffer<f32>,
     /// As `attention`: what its sigmoid is multiplied with, if layers have an attention gate.
     pub attention_gate: Buffer<f32>,
     /// `[tokens, hidden]`: the output of a mixer or feed-forward that is normalized or scaled before it is added.
@@ -203,6 +208,7 @@ pub struct Strides {
     pub q: usize,
     pub k: usize,
     pub attention: usize,
+    pub mixed: usize,
     pub gate: usize,
     pub logits: usize,
     pub per_layer: usize,
@@ -222,12 +228,18 @@ impl Strides {
         let (hidden, gate) = (pad(spec.hidden_size), pad(intermediate.unwrap_or(0)));
         let gate = gate.max(pad(spec.per_layer_width));
         let attention = pad(most(|one| one.num_heads * one.head_dim));
+        let mixers = || spec.layers.iter().filter_map(|layer| layer.mixer.as_ref());
+        let outputs = mixers().map(|mixer| mixer.recurrent_outputs(spec.hidden_size));
+        let attention = attention.max(pad(outputs.max().unwrap_or(0)));
+        let mixed = mixers().filter_map(MixerSpec::heads);
+        let mixed = mixed.map(|heads| heads.layout().width).max().unwrap_or(0);
         Self {
             hidden: padded_stride(hidden),
             head,
             q: padded_stride(most(|one| one.num_heads) * head),
             k: padded_stride(most(|one| one.num_kv_heads) * head),
             attention: padded_stride(attention),
+            mixed: padded_stride(mixed),
             gate: padded_stride(gate),
             logits: padded_stride(pad(spec.vocab_size)),
             per_layer: padded_stride(pad(spec.layers.len() * spec.per_layer_width)),
@@ -261,6 +273,11 @@ impl Scratch {
             || has("ffn_post_norm")
             || spec.per_layer_width > 0;
         let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
+        let mixers = spec.layers.iter().filter_map(|layer| layer.mixer.as_ref());
+        let shapes = mixers.filter_map(MixerSpec::heads).map(|heads| heads.shape);
+        let (key_dim, value_dim) = shapes.fold((0, 0), |(keys, values), shape| {
+            (keys.max(shape.key_dim), values.max(shape.value_dim))
+        });
         let worker = || -> Result<UnsafeCell<WorkerScratch>, KernelError> {
             Ok(UnsafeCell::new(WorkerScratch {
                 activations: ActivationBuffers::new(REDUNDANT_ROWS, strides.widest)?,
@@ -269,6 +286,7 @@ impl Scratch {
                 gate: Buffer::new(tokens * GROUP)?,
                 up: Buffer::new(tokens * GROUP)?,
                 panel: PanelScratch::new(tokens, strides.widest)?,
+                scan: ScanScratch::new(key_dim, value_dim)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size, limits.max_model_len),
                 clock: PhaseClock::default(),
@@ -280,6 +298,7 @@ impl Scratch {
             q: Buffer::new(tokens * strides.q)?,
             k: Buffer::new(tokens_if(normed_as_a_whole) * strides.k)?,
             attention: Buffer::new(tokens * strides.attention)?,
+            mixed: Buffer::new(tokens * strides.mixed)?,
             attention_gate: Buffer::new(tokens_if(has("attention_gate")) * strides.attention)?,
             branch: Buffer::new(tokens_if(branched) * strides.hidden)?,
             per_layer: Buffer::new(tokens_if(spec.per_layer_width > 0) * strides.per_layer)?,

@@ -10,12 +10,20 @@ use serde::Deserialize;
 
 use crate::error::KernelError;
 use crate::format::Scheme;
+use crate::pack::PANEL_COLUMNS;
+use crate::recurrent::conv::MAX_KERNEL;
+use crate::recurrent::head::Heads;
+use crate::recurrent::scan::HeadShape;
+use crate::recurrent::states::LayerState;
 
 /// Largest accepted width. The product of any two widths fits `usize`.
 const MAX_WIDTH: usize = 1 << 20;
 const MAX_LAYERS: usize = 4096;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_CONTEXT: usize = 1 << 28;
+
+/// Most heads with a state of a layer.
+const MAX_STATE_HEADS: usize = 1024;
 
 /// Largest head dimension supported by the stack buffers of the attention kernels.
 pub const MAX_HEAD_DIM: usize = 512;
@@ -158,6 +166,124 @@ impl AttentionSpec {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MixerSpec {
     Attention(AttentionSpec),
+    ShortConv(ShortConvSpec),
+    GatedDeltaNet(GatedDeltaNetSpec),
+    Mamba2(Mamba2Spec),
+}
+
+/// A gated short convolution of the hidden state.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShortConvSpec {
+    pub kernel: usize,
+}
+
+/// Linear attention with a state that decays and is corrected by the delta rule.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatedDeltaNetSpec {
+    pub kernel: usize,
+    pub num_heads: usize,
+    pub num_key_heads: usize,
+    pub key_dim: usize,
+    pub value_dim: usize,
+    /// Head `h` has key `h % num_key_heads`; otherwise neighbouring heads share one.
+    pub tiled: bool,
+}
+
+/// A selective state space model.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mamba2Spec {
+    pub kernel: usize,
+    pub num_heads: usize,
+    pub num_groups: usize,
+    pub head_dim: usize,
+    pub state_dim: usize,
+}
+
+impl MixerSpec {
+    /// The heads of a mixer whose state includes matrices.
+    pub fn heads(&self) -> Option<Heads> {
+        match self {
+            Self::Attention(_) | Self::ShortConv(_) => None,
+            Self::GatedDeltaNet(net) => Some(Heads {
+                shape: HeadShape {
+                    key_dim: net.key_dim,
+                    value_dim: net.value_dim,
+                    delta: true,
+                },
+                count: net.num_heads,
+                key_count: net.num_key_heads,
+                tiled: net.tiled,
+            }),
+            Self::Mamba2(mamba) => Some(Heads {
+                shape: HeadShape {
+                    key_dim: mamba.state_dim,
+                    value_dim: mamba.head_dim,
+                    delta: false,
+                },
+                count: mamba.num_heads,
+                key_count: mamba.num_groups,
+                tiled: false,
+            }),
+        }
+    }
+
+    /// Kernel of the convolution; 0 if there is none.
+    pub fn kernel(&self) -> usize {
+        match self {
+            Self::Attention(_) => 0,
+            Self::ShortConv(conv) => conv.kernel,
+            Self::GatedDeltaNet(net) => net.kernel,
+            Self::Mamba2(mamba) => mamba.kernel,
+        }
+    }
+
+    /// Width of the outputs of a recurrent mixer; 0 for attention.
+    pub fn recurrent_outputs(&self, hidden: usize) -> usize {
+        match self {
+            Self::Attention(_) => 0,
+            _ => self.heads().map_or(hidden, |heads| heads.outputs()),
+        }
+    }
+
+    /// What a sequence leaves behind in a layer of `hidden` channels besides keys and values.
+    pub fn state(&self, hidden: usize) -> LayerState {
+        let (heads, kernel) = (self.heads(), self.kernel());
+        let channels = heads.map_or(hidden, |heads| heads.channels());
+        LayerState {
+            conv: kernel.saturating_sub(1) * channels.next_multiple_of(PANEL_COLUMNS),
+            heads: heads.map_or(0, |heads| heads.count * heads.shape.state_len()),
+        }
+    }
+
+    fn validate(&self) -> Result<(), KernelError> {
+        let kernel = self.kernel();
+        if matches!(self, Self::Attention(_)) {
+            return Ok(());
+        }
+        bounded("convolution's kernel", kernel, MAX_KERNEL)?;
+        let Some(heads) = self.heads() else {
+            return Ok(());
+        };
+        bounded("head count", heads.count, MAX_STATE_HEADS)?;
+        bounded("count of heads with keys", heads.key_count, heads.count)?;
+        bounded("state's key dimension", heads.shape.key_dim, MAX_HEAD_DIM)?;
+        bounded(
+            "state's value dimension",
+            heads.shape.value_dim,
+            MAX_HEAD_DIM,
+        )?;
+        bounded("convolution's width", heads.channels(), MAX_WIDTH)?;
+        if !heads.count.is_multiple_of(heads.key_count) {
+            return Err(KernelError::model(format!(
+                "The model has {} heads with a state, which {} keys cannot share evenly.",
+                heads.count, heads.key_count
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// A feed-forward network; gated if the layer has a `gate`.
@@ -189,8 +315,14 @@ impl LayerSpec {
     pub fn attention(&self) -> Option<&AttentionSpec> {
         match &self.mixer {
             Some(MixerSpec::Attention(attention)) => Some(attention),
-            None => None,
+            _ => None,
         }
+    }
+
+    /// What a sequence leaves behind in this layer besides keys and values.
+    pub fn state(&self, hidden: usize) -> LayerState {
+        let mixer = self.mixer.as_ref();
+        mixer.map_or(LayerState::default(), |mixer| mixer.state(hidden))
     }
 
     /// Widest activations of the feed-forward; 0 if there is none.
@@ -290,6 +422,11 @@ impl ModelSpec {
         for rope in &self.ropes {
             rope.validate()?;
         }
+        if self.attentions().next().is_none() {
+            return Err(KernelError::model(
+                "The model has no layer with attention; the executor needs one.",
+            ));
+        }
         for tensor in self.tensors.values() {
             tensor.validate()?;
         }
@@ -299,6 +436,14 @@ impl ModelSpec {
             }
             if let Some(FeedForwardSpec::Mlp(mlp)) = &layer.ffn {
                 bounded("intermediate size", mlp.intermediate_size, MAX_WIDTH)?;
+            }
+            if let Some(mixer) = &layer.mixer {
+                mixer.validate()?;
+                if self.norm == NormKind::Layer && mixer.heads().is_some() {
+                    return Err(KernelError::model(
+                        "The model has heads with a state, whose outputs need RMS norms.",
+                    ));
+                }
             }
             if let Some(attention) = layer.attention() {
                 self.validate_attention(index, attention)?;
@@ -383,6 +528,18 @@ impl ModelSpec {
         self.cached_attentions()
             .take_while(|(index, _)| *index < owner)
             .count()
+    }
+
+    /// What a sequence leaves behind in each layer besides keys and values.
+    pub fn states(&self) -> Vec<LayerState> {
+        let layers = self.layers.iter();
+        layers.map(|layer| layer.state(self.hidden_size)).collect()
+    }
+
+    /// Whether a mixer is recurrent, so that a sequence has a state.
+    pub fn has_states(&self) -> bool {
+        let mut mixers = self.layers.iter().filter_map(|layer| layer.mixer.as_ref());
+        mixers.any(|mixer| !matches!(mixer, MixerSpec::Attention(_)))
     }
 
     /// The LM head is the embedding matrix.
@@ -609,6 +766,86 @@ pub(crate) mod tests {
         assert!(
             rejection(|v| v["layers"][0]["tensors"]["q"]["start"] = (1u64 << 50).into())
                 .contains("impossible rows")
+        );
+    }
+
+    fn with_mixer(mixer: Value) -> Value {
+        let mut value = tiny_json();
+        value["layers"][0]["mixer"] = mixer;
+        value
+    }
+
+    fn delta_net() -> Value {
+        json!({
+            "kind": "gated_delta_net", "kernel": 4, "num_heads": 4, "num_key_heads": 2,
+            "key_dim": 8, "value_dim": 24, "tiled": true })
+    }
+
+    #[test]
+    fn recurrent_mixers_have_states() {
+        let state = |mixer: Value| {
+            let spec = ModelSpec::from_json(&with_mixer(mixer).to_string()).unwrap();
+            spec.layers[0].state(spec.hidden_size)
+        };
+        let conv = state(json!({ "kind": "short_conv", "kernel": 3 }));
+        assert_eq!(
+            conv,
+            LayerState {
+                conv: 2 * 64,
+                heads: 0
+            }
+        );
+        // 2 * 2 * 8 + 4 * 24 channels; values are padded to 32.
+        let delta = state(delta_net());
+        assert_eq!(
+            delta,
+            LayerState {
+                conv: 3 * 128,
+                heads: 4 * 8 * 32
+            }
+        );
+        let mamba = state(json!({
+            "kind": "mamba2", "kernel": 4, "num_heads": 6, "num_groups": 1, "head_dim": 16,
+            "state_dim": 12 }));
+        assert_eq!(
+            mamba,
+            LayerState {
+                conv: 3 * 128,
+                heads: 6 * 12 * 16
+            }
+        );
+    }
+
+    #[test]
+    fn invalid_recurrent_mixers_are_rejected_with_a_sentence() {
+        let refused = |field: &'static str, number: usize| {
+            rejection(move |v| {
+                *v = with_mixer(delta_net());
+                v["layers"][0]["mixer"][field] = number.into();
+            })
+        };
+        assert!(
+            rejection(|v| {
+                *v = with_mixer(delta_net());
+                v["norm"] = "layer".into();
+            })
+            .contains("RMS norms")
+        );
+        let without_attention = |v: &mut Value| {
+            for layer in v["layers"].as_array_mut().expect("layers") {
+                layer["mixer"] = json!({ "kind": "short_conv", "kernel": 3 });
+            }
+        };
+        assert!(rejection(without_attention).contains("no layer with attention"));
+        assert!(refused("kernel", 9).contains("convolution's kernel is 9"));
+        assert!(refused("num_heads", 0).contains("head count is 0"));
+        assert!(refused("num_key_heads", 3).contains("share evenly"));
+        assert!(refused("num_key_heads", 8).contains("heads with keys"));
+        assert!(refused("key_dim", 513).contains("key dimension"));
+        assert!(refused("value_dim", 0).contains("value dimension"));
+        assert!(
+            rejection(|v| *v = with_mixer(json!({ "kind": "short_conv", "kernel": 0 })))
+                .contains("kernel is 0")
         );
     }
 

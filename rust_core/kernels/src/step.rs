@@ -15,6 +15,7 @@ mod embedding;
 mod feed_forward;
 mod heads;
 mod per_layer;
+mod recurrent;
 mod rows_view;
 
 use std::ops::Range;
@@ -31,6 +32,7 @@ use crate::pack::PANEL_COLUMNS;
 use crate::phase_clock::Phase;
 use crate::plan::Plan;
 use crate::pool::Worker;
+use crate::recurrent::states::StateCache;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
@@ -38,7 +40,7 @@ use crate::spec::{AttentionSpec, FeedForwardSpec, MixerSpec, ModelSpec};
 use crate::weights::{AttentionWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
 use crate::work_share::{Parts, SlicedItems};
 
-/// A loaded model: weights, RoPE tables and KV cache.
+/// A loaded model: weights, RoPE tables, KV cache and recurrent states.
 #[derive(Debug)]
 pub struct Model {
     pub spec: ModelSpec,
@@ -46,6 +48,7 @@ pub struct Model {
     /// By index into the spec's.
     pub ropes: Vec<Rope>,
     pub kv: KvCache,
+    pub states: StateCache,
     /// For each layer, the index of its [`Work`] among the step's.
     pub work_of: Vec<usize>,
     pub level: Level,
@@ -58,6 +61,16 @@ struct Target {
     rows: RowsView,
     /// Add to the present values instead of replacing them.
     accumulate: bool,
+}
+
+impl Target {
+    /// Columns whose values are replaced.
+    fn replace(rows: RowsView) -> Self {
+        Self {
+            rows,
+            accumulate: false,
+        }
+    }
 }
 
 /// Phases of a layer that have work to share.
@@ -124,13 +137,20 @@ impl Step<'_> {
         }
         let layers = self.model.spec.layers.iter();
         for (index, (spec, layer)) in layers.zip(&self.model.weights.layers).enumerate() {
-            if let (Some(MixerSpec::Attention(spec)), Some(MixerWeights::Attention(weights))) =
-                (&spec.mixer, &layer.mixer)
-            {
-                self.mix_by_attention(worker, own, index, layer, (spec, weights));
-                if self.rows_after_attention(index) == 0 {
-                    break; // the last layer of a step that needs no logits
+            match (&spec.mixer, &layer.mixer) {
+                (Some(MixerSpec::Attention(spec)), Some(MixerWeights::Attention(weights))) => {
+                    self.mix_by_attention(worker, own, index, layer, (spec, weights));
+                    if self.rows_after_attention(index) == 0 {
+                        break; // the last layer of a step that needs no logits
+                    }
                 }
+                (_, Some(MixerWeights::ShortConv(weights))) => {
+                    self.mix_by_short_conv(worker, own, index, layer, weights);
+                }
+                (_, Some(MixerWeights::StateHeads(weights))) => {
+                    self.mix_by_state_heads(worker, own, index, layer, weights);
+                }
+                _ => {}
             }
             if let (Some(FeedForwardSpec::Mlp(spec)), Some(mlp)) = (&spec.ffn, &layer.ffn) {
                 self.feed_forward(worker, own, index, layer, (spec, mlp));
@@ -188,8 +208,20 @@ impl Step<'_> {
         if self.rows_after_attention(index) == 0 {
             return;
         }
+        self.add_mixer(worker, own, index, layer, (&weights.o, None));
+    }
+
+    /// The mixer's output, normalized with `norm` if there is one, projected and added to the residual stream.
+    fn add_mixer<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
+        own: &mut WorkerScratch,
+        index: usize,
+        layer: &'w LayerWeights,
+        (o, norm): (&'w Linear, Option<&'w Norm>),
+    ) {
         let branched = self.is_branched(layer.mixer_post_norm.as_deref());
-        self.project_output(worker, own, index, weights, branched);
+        self.project_output(worker, own, index, (o, norm), branched);
         barrier_wait(worker, own, Phase::Output);
         if branched {
             let norm = layer.mixer_post_norm.as_deref();
@@ -449,20 +481,20 @@ impl Step<'_> {
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
-        weights: &AttentionWeights,
+        (o, norm): (&Linear, Option<&Norm>),
         branched: bool,
     ) {
         let source = Source {
             rows: self.attention_rows(),
             index: self.is_narrowed(index).then_some(self.logit_tokens),
-            norm: None,
+            norm,
         };
         let rows = self.rows_after_attention(index);
         let counter = self.prepare_counter(index, OUTPUT);
-        let activations = self.prepare(worker, own, rows, source, &[&weights.o], counter);
+        let activations = self.prepare(worker, own, rows, source, &[o], counter);
         let counter = self.counter(index, OUTPUT);
         let target = self.branch_target(branched);
-        self.multiply_into(worker, own, rows, &activations, &weights.o, target, counter);
+        self.multiply_into(worker, own, rows, &activations, o, target, counter);
     }
 
     /// Multiply `rows` prepared rows with all of `linear` into `target`.

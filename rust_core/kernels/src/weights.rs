@@ -21,10 +21,12 @@ use crate::spec::ModelSpec;
 mod identity;
 mod layer;
 mod plan;
+mod recurrent;
 mod stored;
 
 pub use self::layer::{AttentionWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights};
 use self::plan::Plan;
+pub use self::recurrent::{ShortConvWeights, StateHeadsWeights};
 
 /// A matrix and its bias.
 #[derive(Debug)]
@@ -162,9 +164,13 @@ impl Weights {
         let embedding = outer("embedding").expect("planned");
         let position_embedding = outer("position_embedding");
         let head = outer("lm_head").unwrap_or(embedding);
-        let per_layer = match (outer("per_layer_embedding"), outer("per_layer_model_projection")) {
+        let per_layer = match (
+            outer("per_layer_embedding"),
+            outer("per_layer_model_projection"),
+        ) {
             (Some(embedding), Some(projection)) => {
-                let norm = plan.vector(&spec.tensors, "per_layer_model_norm", spec.per_layer_width)?;
+                let norm =
+                    plan.vector(&spec.tensors, "per_layer_model_norm", spec.per_layer_width)?;
                 Some(PerLayerInputs {
                     embedding,
                     projection: Linear::without_bias(projection),

@@ -80,7 +80,7 @@ fn closed() -> PyErr {
 #[pymethods]
 impl NativeExecutor {
     #[new]
-    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, packed_weights=None, progress=None))]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, state_slots=0, packed_weights=None, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -95,6 +95,7 @@ impl NativeExecutor {
         max_rows: usize,
         max_batched_tokens: usize,
         max_model_len: usize,
+        state_slots: usize,
         packed_weights: Option<(PathBuf, [u8; 32], String)>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
@@ -109,6 +110,7 @@ impl NativeExecutor {
             max_rows,
             max_batched_tokens,
             max_model_len,
+            state_slots,
             packed_weights: packed_weights.map(location),
         };
         let mut raised = None;
@@ -241,6 +243,50 @@ impl NativeExecutor {
             .map_err(to_python)
     }
 
+    #[getter]
+    fn state_bytes(&self) -> PyResult<usize> {
+        Ok(self.lock()?.as_ref().ok_or_else(closed)?.state_bytes())
+    }
+
+    fn copy_states(
+        &self,
+        py: Python<'_>,
+        sources: PyReadonlyArray1<'_, i32>,
+        targets: PyReadonlyArray1<'_, i32>,
+    ) -> PyResult<()> {
+        let (sources, targets) = (sources.as_slice()?, targets.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.copy_states(sources, targets))
+            .map_err(to_python)
+    }
+
+    fn read_states(
+        &self,
+        py: Python<'_>,
+        slots: PyReadonlyArray1<'_, i32>,
+        mut data: PyReadwriteArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (slots, bytes) = (slots.as_slice()?, data.as_slice_mut()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.read_states(slots, bytes))
+            .map_err(to_python)
+    }
+
+    fn write_states(
+        &self,
+        py: Python<'_>,
+        slots: PyReadonlyArray1<'_, i32>,
+        data: PyReadonlyArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (slots, bytes) = (slots.as_slice()?, data.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.write_states(slots, bytes))
+            .map_err(to_python)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let executor = self.lock()?.take();
         py.detach(|| drop(executor));
@@ -275,6 +321,7 @@ fn plan_memory<'py>(
         max_rows,
         max_batched_tokens,
         max_model_len,
+        state_slots: 0,       // as num_blocks
         packed_weights: None, // as large mapped
     };
     let plan = py
@@ -285,6 +332,7 @@ fn plan_memory<'py>(
     dict.set_item("weight_format", plan.weight_format)?;
     dict.set_item("work_bytes", plan.work_bytes)?;
     dict.set_item("block_bytes", plan.block_bytes)?;
+    dict.set_item("state_bytes", plan.state_bytes)?;
     Ok(dict)
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct StepArrays {
     score_tokens: HeldArray<i32>,
     score_targets: HeldArray<i32>,
     score_tops: HeldArray<i32>,
+    state_slots: HeldArray<i32>,
     sampled: HeldArray<i32>,
     logprobs: HeldArray<f32>,
     top_ids: HeldArray<i32>,
@@ -82,6 +83,7 @@ impl StepArrays {
             score_tokens: self.score_tokens.slice(),
             score_targets: self.score_targets.slice(),
             score_tops: self.score_tops.slice(),
+            state_slots: self.state_slots.slice(),
         };
         let output = StepOutput {
             sampled: self.sampled.slice_mut(),
@@ -131,6 +133,7 @@ impl StepArrays {
         score_tokens: PyReadonlyArray1<'_, i32>,
         score_targets: PyReadonlyArray1<'_, i32>,
         score_tops: PyReadonlyArray1<'_, i32>,
+        state_slots: PyReadonlyArray1<'_, i32>,
         sampled: PyReadwriteArray1<'_, i32>,
         logprobs: PyReadwriteArray1<'_, f32>,
         top_ids: PyReadwriteArray2<'_, i32>,
@@ -172,6 +175,7 @@ impl StepArrays {
             score_tokens: HeldArray::reading(&score_tokens)?,
             score_targets: HeldArray::reading(&score_targets)?,
             score_tops: HeldArray::reading(&score_tops)?,
+            state_slots: HeldArray::reading(&state_slots)?,
             sampled: HeldArray::writing(&sampled)?,
             logprobs: HeldArray::writing(&logprobs)?,
             top_ids: HeldArray::writing(&top_ids)?,

@@ -88,6 +88,9 @@ def test_q_k_and_v_may_be_rows_of_one_tensor():
     tensors = spec_of("qwen2", shapes=shapes).layers[1].tensors
     assert tensors["q"] == TensorRef("blk.1.attn_qkv.weight")
     assert tensors["k"] == TensorRef("blk.1.attn_qkv.weight", start=32)
+    del shapes["blk.1.attn_qkv.bias"]
+    with pytest.raises(ModelError, match=r"no blk\.1\.attn_qkv\.bias"):
+        spec_of("qwen2", shapes=shapes)
     assert tensors["v.bias"] == TensorRef("blk.1.attn_qkv.bias", start=48)
 
 

@@ -110,6 +110,7 @@ fn config(level: Level) -> ExecutorConfig {
         max_rows: 1,
         max_batched_tokens: 64,
         max_model_len: 64,
+        state_slots: 0,
         packed_weights: None,
     }
 }
@@ -198,6 +199,7 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
             .map(|&at| ids[at as usize + 1])
             .collect::<Vec<_>>(),
         score_tops: &vec![0; scored.len()],
+        state_slots: &[],
     };
     let mut logprobs = vec![0.0; scored.len()];
     let tops = scored.len() * MAX_TOP_LOGPROBS;

@@ -11,6 +11,7 @@ use crate::error::KernelError;
 use crate::format::{TensorSource, open_model_weights};
 use crate::pool::Pool;
 use crate::quantize::WeightMode;
+use crate::recurrent::states::StateCache;
 use crate::scratch::Scratch;
 use crate::spec::ModelSpec;
 use crate::topology::Topology;
@@ -27,6 +28,8 @@ pub struct MemoryPlan {
     pub work_bytes: usize,
     /// A KV block over all layers.
     pub block_bytes: usize,
+    /// A recurrent state over all layers; 0 for a model without.
+    pub state_bytes: usize,
 }
 
 impl Executor {
@@ -60,6 +63,7 @@ impl Executor {
             weight_format: weights.format,
             work_bytes,
             block_bytes: kv_shape(spec, config)?.block_bytes()?,
+            state_bytes: StateCache::new(&spec.states(), 0)?.slot_bytes(),
         })
     }
 }

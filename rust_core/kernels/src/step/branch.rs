@@ -2,8 +2,7 @@
 
 use super::rows_view::RowsView;
 use super::{SCALE, Step, Target, barrier_wait};
-use crate::dispatch::Level;
-use crate::norm::rms_scale;
+use crate::norm::rms_norm_in_place;
 use crate::phase_clock::Phase;
 use crate::pool::Worker;
 use crate::scratch::WorkerScratch;
@@ -80,17 +79,5 @@ impl Step<'_> {
             row.iter_mut().for_each(|value| *value *= factor);
         }
         barrier_wait(worker, own, Phase::Down);
-    }
-}
-
-/// `x = x / sqrt(mean(x²) + eps) * weight`, in place.
-///
-/// # Safety
-/// The machine has the level.
-unsafe fn rms_norm_in_place(level: Level, x: &mut [f32], weight: &[f32], eps: f32) {
-    // SAFETY: the caller's promise.
-    let scale = unsafe { rms_scale(level, x, eps) };
-    for (x, weight) in x.iter_mut().zip(weight) {
-        *x = *x * scale * weight;
     }
 }

@@ -1,6 +1,7 @@
 //! The weights of one layer: which matrices its description needs, and their assembly once they are packed.
 
 use super::plan::{Needed, Plan};
+use super::recurrent::{ShortConvWeights, StateHeadsWeights};
 use super::{Linear, Norm, missing};
 use crate::error::KernelError;
 use crate::pack::PackedMatrix;
@@ -27,6 +28,8 @@ pub struct LayerWeights {
 #[derive(Debug)]
 pub enum MixerWeights {
     Attention(AttentionWeights),
+    ShortConv(ShortConvWeights),
+    StateHeads(StateHeadsWeights),
 }
 
 /// Weights of attention.
@@ -80,6 +83,7 @@ pub(super) fn needed(spec: &ModelSpec, layer: &LayerSpec) -> Vec<Needed> {
         Some(MixerSpec::Attention(attention)) => {
             add_attention(&mut needed, layer, attention, hidden);
         }
+        Some(mixer) => needed.extend(super::recurrent::needed(mixer, hidden)),
         None => {}
     }
     match &layer.ffn {
@@ -150,6 +154,7 @@ impl Plan<'_> {
             Some(MixerSpec::Attention(attention)) => Some(MixerWeights::Attention(
                 self.attention(spec, index, attention, matrices)?,
             )),
+            Some(mixer) => Some(self.recurrent(spec, index, mixer, matrices)?),
             None => None,
         };
         let ffn = match &layer.ffn {
@@ -213,6 +218,26 @@ impl Plan<'_> {
         })
     }
 
+    fn recurrent(
+        &mut self,
+        spec: &ModelSpec,
+        index: usize,
+        mixer: &MixerSpec,
+        matrices: &[PackedMatrix],
+    ) -> Result<MixerWeights, KernelError> {
+        let (layer, kernel) = ((&spec.layers[index], index), mixer.kernel());
+        Ok(match mixer.heads() {
+            None => {
+                let hidden = spec.hidden_size;
+                MixerWeights::ShortConv(self.short_conv(layer, matrices, kernel, hidden)?)
+            }
+            Some(heads) => {
+                let eps = spec.norm_eps;
+                MixerWeights::StateHeads(self.state_heads(layer, matrices, heads, kernel, eps)?)
+            }
+        })
+    }
+
     /// A layer's packed matrix with its bias; None if the layer has none of this role.
     fn layer_linear(
         &mut self,
@@ -227,7 +252,7 @@ impl Plan<'_> {
             .transpose()
     }
 
-    fn needed_linear(
+    pub(super) fn needed_linear(
         &mut self,
         layer: &LayerSpec,
         index: usize,

@@ -1,0 +1,139 @@
+"""Granite 4: Mamba2 and a few layers of attention, with Granite's multipliers."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.hybrid import (
+    GGUF_MAMBA2,
+    MAX_KERNEL,
+    attention,
+    checkpoint_mamba2,
+    mamba2_tensors,
+    recurrent_layers,
+)
+from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, split_rows
+from engine.models.families.role_names import (
+    ATTENTION_BIASES,
+    LLAMA,
+    NORMS_BEFORE,
+    PROJECTIONS,
+    TOP,
+)
+from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef
+
+_QKVO = {role: PROJECTIONS[role] for role in ("q", "k", "v", "o")}
+_MLP = {role: PROJECTIONS[role] for role in ("gate", "up", "down")}
+_LAYER = {role: name for role, name in LLAMA.items() if role not in _QKVO}
+_MAMBA_KINDS = ("linear_attention", "mamba")
+
+
+def read_gguf_mamba2(header: GgufHeader) -> Mamba2:
+    """The Mamba2 mixer of a GGUF file."""
+    fields = header.fields
+    heads = fields.integer("ssm.time_step_rank", low=1, high=MAX_HEADS)
+    inner = fields.integer("ssm.inner_size", low=1, high=MAX_WIDTH)
+    if inner % heads:
+        raise fields.wrong("ssm.inner_size", f"a multiple of {heads}, the number of heads")
+    return Mamba2(
+        kernel=fields.integer("ssm.conv_kernel", low=1, high=MAX_KERNEL),
+        num_heads=heads,
+        num_groups=fields.integer("ssm.group_count", low=1, high=MAX_HEADS),
+        head_dim=inner // heads,
+        state_dim=fields.integer("ssm.state_size", low=1, high=MAX_HEAD_DIM),
+    )
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    fields = header.fields
+    mamba = read_gguf_mamba2(header)
+    rope = 0 if fields.flag("rope.scaling.finetuned", default=True) else None
+    kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
+    scale = fields.number("attention.scale", default=header.head_dim**-0.5)
+    layers = []
+    for index, intermediate_size in enumerate(header.intermediate_sizes):
+        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, _LAYER))
+        if kv_heads[index] == 0:
+            tensors |= mamba2_tensors(header, f"blk.{index}.", mamba, GGUF_MAMBA2)
+            layers.append(LayerSpec(mamba, mlp, tensors))
+            continue
+        tensors |= header.layer_tensors(index, _QKVO)
+        heads = header.num_heads[index]
+        mixer = attention(header, heads, kv_heads[index], rope=rope, scale=scale)
+        layers.append(LayerSpec(mixer, mlp, tensors))
+    return header.model_of_layers(
+        layers,
+        header.model_tensors(TOP),
+        ropes=(header.rope("interleaved"),),
+        embedding_multiplier=fields.number("embedding_scale", default=1.0),
+        residual_multiplier=fields.number("residual_scale", default=1.0),
+        logit_multiplier=1.0 / fields.number("logit_scale", default=1.0),
+    )
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    config = header.text
+    if config.integer("num_local_experts", default=8) > 0:
+        raise header.unsupported("num_local_experts", "0: experts are not supported here")
+    mamba = _mamba2(header)
+    rope = 0 if config.optional_text("position_embedding_type") == "rope" else None
+    key = "layer_types" if "layer_types" in config else "layers_block_type"
+    recurrent = recurrent_layers(header, recurrent=_MAMBA_KINDS, key=key)
+    names = _QKVO | (ATTENTION_BIASES if config.flag("attention_bias", default=False) else {})
+    inner = config.integer("shared_intermediate_size", default=1024, low=1, high=MAX_WIDTH)
+    mlp = Mlp(inner, header.activation())
+    layers = []
+    for index in range(header.num_layers):
+        prefix = f"{header.prefix}layers.{index}."
+        tensors = {**header.layer_tensors(index, NORMS_BEFORE), **_mlp(header, prefix, inner)}
+        if recurrent[index]:
+            tensors |= mamba2_tensors(header, prefix, mamba, checkpoint_mamba2("mamba"))
+            layers.append(LayerSpec(mamba, mlp, tensors))
+            continue
+        tensors |= header.layer_tensors(index, names)
+        mixer = attention(
+            header,
+            header.num_heads[index],
+            header.num_kv_heads[index],
+            rope=rope,
+            scale=config.number("attention_multiplier", default=1.0),
+        )
+        layers.append(LayerSpec(mixer, mlp, tensors))
+    return header.model_of_layers(
+        layers,
+        header.model_tensors(TOP),
+        ropes=(header.rope(),),
+        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
+        residual_multiplier=config.number("residual_multiplier", default=1.0),
+        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+    )
+
+
+def _mamba2(header: CheckpointHeader) -> Mamba2:
+    config = header.text
+    heads = config.integer("mamba_n_heads", default=128, low=1, high=MAX_HEADS)
+    inner = config.integer("mamba_expand", default=2, low=1, high=64) * header.hidden_size
+    if inner % heads:
+        raise config.wrong("mamba_n_heads", f"a divisor of {inner}, the inner width")
+    return Mamba2(
+        kernel=config.integer("mamba_d_conv", default=4, low=1, high=MAX_KERNEL),
+        num_heads=heads,
+        num_groups=config.integer("mamba_n_groups", default=1, low=1, high=MAX_HEADS),
+        head_dim=inner // heads,
+        state_dim=config.integer("mamba_d_state", default=256, low=1, high=MAX_HEAD_DIM),
+    )
+
+
+def _mlp(header: CheckpointHeader, prefix: str, inner: int) -> dict[str, TensorRef]:
+    """The feed-forward, whose gate is stored before the other half of its inputs."""
+    name = header.require(f"{prefix}shared_mlp.input_linear.weight")
+    down = header.require(f"{prefix}shared_mlp.output_linear.weight")
+    return {**split_rows(name, {"gate": inner, "up": inner}), "down": TensorRef(down)}
+
+
+GRANITE_HYBRID = Family(
+    "granitehybrid",
+    ("granitehybrid",),
+    _read_gguf,
+    {"granitemoehybrid": "GraniteMoeHybridForCausalLM"},
+    _read_checkpoint,
+)

@@ -1,0 +1,103 @@
+"""LFM2 and LFM2.5: gated short convolutions, and a few layers of attention."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.hybrid import MAX_KERNEL, attention, optional_bias, recurrent_layers
+from engine.models.families.model_header import MAX_HEADS, ModelHeader, split_rows
+from engine.models.families.role_names import TOP
+from engine.models.spec import LayerSpec, Mlp, ModelSpec, ShortConv, TensorRef
+
+_ATTENTION = {
+    "q": "self_attn.q_proj.weight",
+    "k": "self_attn.k_proj.weight",
+    "v": "self_attn.v_proj.weight",
+    "o": "self_attn.out_proj.weight",
+    "q_norm": "self_attn.q_layernorm.weight",
+    "k_norm": "self_attn.k_layernorm.weight",
+}
+_LAYER = {
+    "mixer_norm": "operator_norm.weight",
+    "ffn_norm": "ffn_norm.weight",
+    "gate": "feed_forward.w1.weight",
+    "up": "feed_forward.w3.weight",
+    "down": "feed_forward.w2.weight",
+}
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    fields = header.fields
+    kernel = fields.integer("shortconv.l_cache", low=1, high=MAX_KERNEL)
+    kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
+    layers = []
+    for index, intermediate_size in enumerate(header.intermediate_sizes):
+        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, _LAYER))
+        if kv_heads[index] == 0:
+            tensors |= _short_conv(header, f"blk.{index}.shortconv.")
+            layers.append(LayerSpec(ShortConv(kernel), mlp, tensors))
+            continue
+        tensors |= header.layer_tensors(index, _ATTENTION)
+        heads = header.num_heads[index]
+        mixer = attention(header, heads, kv_heads[index], window=header.window())
+        layers.append(LayerSpec(mixer, mlp, tensors))
+    # Files name the norm of the output after the embedding.
+    tensors = {
+        **header.model_tensors({"embedding": TOP["embedding"]}),
+        "final_norm": TensorRef(header.require("token_embd_norm.weight")),
+    }
+    return header.model_of_layers(layers, tensors, ropes=(header.rope("half"),))
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    header = header.renamed({"rms_norm_eps": "norm_eps"})
+    if "tie_embedding" in header.text:
+        header = header.renamed({"tie_word_embeddings": "tie_embedding"})
+    kernel = header.text.integer("conv_L_cache", default=3, low=1, high=MAX_KERNEL)
+    convolved = _convolved(header)
+    layers = []
+    for index in range(header.num_layers):
+        tensors = dict(header.layer_tensors(index, _LAYER))
+        # The config's size is adjusted in several ways.
+        mlp = Mlp(header.shapes[tensors["gate"].name][0])
+        if convolved[index]:
+            tensors |= _short_conv(header, f"{header.prefix}layers.{index}.conv.")
+            layers.append(LayerSpec(ShortConv(kernel), mlp, tensors))
+            continue
+        tensors |= header.layer_tensors(index, _ATTENTION)
+        heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
+        layers.append(LayerSpec(attention(header, heads, kv_heads), mlp, tensors))
+    return header.model_of_layers(
+        layers,
+        header.model_tensors(
+            {"embedding": TOP["embedding"], "final_norm": "embedding_norm.weight"}, tied=True
+        ),
+        ropes=(header.rope(theta=1_000_000.0),),
+    )
+
+
+def _convolved(header: CheckpointHeader) -> tuple[bool, ...]:
+    """Which layers have a convolution."""
+    if "layer_types" in header.text:
+        return recurrent_layers(header, recurrent=("conv",))
+    attending = header.text.integers("full_attn_idxs")
+    return tuple(index not in attending for index in range(header.num_layers))
+
+
+def _short_conv(header: ModelHeader, prefix: str) -> dict[str, TensorRef]:
+    """The weights of a convolution; its three inputs are projected by one matrix."""
+    hidden = header.hidden_size
+    parts = dict.fromkeys(("conv_before", "conv_after", "conv_in"), hidden)
+    tensors = split_rows(header.require(f"{prefix}in_proj.weight"), parts)
+    if f"{prefix}in_proj.bias" in header.shapes:
+        biases = {f"{role}.bias": rows for role, rows in parts.items()}
+        tensors |= split_rows(f"{prefix}in_proj.bias", biases)
+    return {
+        **tensors,
+        "conv": TensorRef(header.require(f"{prefix}conv.weight")),
+        **optional_bias(header, prefix, "conv", "conv"),
+        "o": TensorRef(header.require(f"{prefix}out_proj.weight")),
+        **optional_bias(header, prefix, "o", "out_proj"),
+    }
+
+
+LFM2 = Family("lfm2", ("lfm2",), _read_gguf, {"lfm2": "Lfm2ForCausalLM"}, _read_checkpoint)

@@ -1,0 +1,132 @@
+"""Nemotron-H: layers that are a Mamba2, an attention or a feed-forward alone. Experts are not read."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.granitehybrid import read_gguf_mamba2
+from engine.models.families.hybrid import (
+    GGUF_MAMBA2,
+    MAX_KERNEL,
+    attention,
+    checkpoint_mamba2,
+    mamba2_tensors,
+    optional_bias,
+)
+from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH
+from engine.models.families.role_names import TOP
+from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef, Tensors
+
+_QKVO = dict.fromkeys(("q", "k", "v", "o"), "")
+_NAMES = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
+_KINDS = {
+    "linear_attention": "mamba",
+    "mamba": "mamba",
+    "full_attention": "attention",
+    "attention": "attention",
+    "mlp": "mlp",
+}
+_PATTERN = {"M": "mamba", "*": "attention", "-": "mlp"}
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    if "attention.layer_norm_rms_epsilon" not in header.fields:
+        epsilon = header.fields.number("attention.layer_norm_epsilon")
+        header = header.with_defaults({"attention.layer_norm_rms_epsilon": epsilon})
+    mamba = read_gguf_mamba2(header)
+    kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
+    inner = header.per_layer("feed_forward_length", low=0, high=MAX_WIDTH)
+    layers = []
+    for index in range(header.num_layers):
+        prefix = f"blk.{index}."
+        norm = TensorRef(header.require(f"{prefix}attn_norm.weight"))
+        tensors: Tensors
+        if inner[index] > 0:
+            tensors = {"ffn_norm": norm, **header.layer_tensors(index, {"up": "", "down": ""})}
+            layers.append(LayerSpec(None, Mlp(inner[index], "relu2"), tensors))
+        elif kv_heads[index] > 0:
+            tensors = {"mixer_norm": norm, **header.layer_tensors(index, _QKVO)}
+            mixer = attention(header, header.num_heads[index], kv_heads[index], rope=None)
+            layers.append(LayerSpec(mixer, None, tensors))
+        else:
+            tensors = {"mixer_norm": norm, **mamba2_tensors(header, prefix, mamba, GGUF_MAMBA2)}
+            layers.append(LayerSpec(mamba, None, tensors))
+    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=())
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    kinds = _kinds(header)
+    header = header.renamed({"rms_norm_eps": "layer_norm_epsilon"})
+    header = header.with_defaults({"num_hidden_layers": len(kinds), "head_dim": 128})
+    header.refuse("use_bias")
+    text, mamba = header.text, _mamba2(header)
+    mlp = Mlp(
+        text.integer("intermediate_size", default=21_504, low=1, high=MAX_WIDTH),
+        header.activation("mlp_hidden_act", "relu2"),
+    )
+    heads = text.integer("num_attention_heads", default=32, low=1, high=MAX_HEADS)
+    kv_heads = text.integer("num_key_value_heads", default=heads, low=1, high=MAX_HEADS)
+    attending = attention(header, heads, kv_heads, rope=None)
+    root = "backbone." if "backbone.embeddings.weight" in header.shapes else "model."
+    layers = []
+    for index, kind in enumerate(kinds):
+        prefix = f"{root}layers.{index}."
+        norm = TensorRef(header.require(f"{prefix}norm.weight"))
+        if kind == "mlp":
+            weights = _linears(header, prefix, {"up": "up_proj", "down": "down_proj"})
+            layers.append(LayerSpec(None, mlp, {"ffn_norm": norm, **weights}))
+        elif kind == "attention":
+            weights = _linears(header, prefix, _NAMES)
+            layers.append(LayerSpec(attending, None, {"mixer_norm": norm, **weights}))
+        else:
+            weights = mamba2_tensors(header, prefix, mamba, checkpoint_mamba2("mixer"))
+            layers.append(LayerSpec(mamba, None, {"mixer_norm": norm, **weights}))
+    tensors = {
+        "embedding": TensorRef(header.require(f"{root}embeddings.weight")),
+        "final_norm": TensorRef(header.require(f"{root}norm_f.weight")),
+        **header.model_tensors({}),
+    }
+    return header.model_of_layers(layers, tensors, ropes=())
+
+
+def _kinds(header: CheckpointHeader) -> list[str]:
+    """What each layer is."""
+    text, pattern = header.text, "hybrid_override_pattern"
+    if pattern in text:
+        letters = text.text(pattern)
+        if not letters or not set(letters).issubset(_PATTERN):
+            raise header.unsupported(pattern, f"made of {', '.join(_PATTERN)}")
+        return [_PATTERN[letter] for letter in letters]
+    key = "layers_block_type" if "layers_block_type" in text else "layer_types"
+    names = text.texts(key)
+    if not names or not set(names).issubset(_KINDS):
+        raise header.unsupported(key, f"made of {', '.join(_KINDS)}")
+    return [_KINDS[name] for name in names]
+
+
+def _mamba2(header: CheckpointHeader) -> Mamba2:
+    text = header.text
+    return Mamba2(
+        kernel=text.integer("conv_kernel", default=4, low=1, high=MAX_KERNEL),
+        num_heads=text.integer("mamba_num_heads", default=128, low=1, high=MAX_HEADS),
+        num_groups=text.integer("n_groups", default=8, low=1, high=MAX_HEADS),
+        head_dim=text.integer("mamba_head_dim", default=64, low=1, high=MAX_HEAD_DIM),
+        state_dim=text.integer("ssm_state_size", default=128, low=1, high=MAX_HEAD_DIM),
+    )
+
+
+def _linears(header: CheckpointHeader, prefix: str, names: dict[str, str]) -> dict[str, TensorRef]:
+    tensors = {}
+    for role, name in names.items():
+        full = f"{prefix}mixer."
+        tensors[role] = TensorRef(header.require(f"{full}{name}.weight"))
+        tensors |= optional_bias(header, full, role, name)
+    return tensors
+
+
+NEMOTRON_H = Family(
+    "nemotron_h",
+    ("nemotron_h",),
+    _read_gguf,
+    {"nemotron_h": "NemotronHForCausalLM"},
+    _read_checkpoint,
+)

@@ -1,0 +1,58 @@
+"""`describe_layers`: the layers of a model in groups, in a line for people."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec
+
+_ACTIVATIONS = {
+    "silu": "SiLU",
+    "gelu_tanh": "GELU",
+    "gelu": "GELU",
+    "relu2": "squared ReLU",
+    "swiglu_clamped": "clamped SwiGLU",
+}
+
+
+def describe_layers(spec: ModelSpec) -> str:
+    """For example "18 layers: 15 with a window of 512, 3 with all tokens; with 4 heads of 256; …"."""
+    attentions = spec.attentions
+    parts = [_counted(map(_reach, attentions)), _counted(map(_heads, attentions))]
+    without = sum(attention.rope is None for attention in attentions)
+    if "position_embedding" in spec.tensors:
+        parts.append("learned positions")
+    elif without:
+        parts.append(f"{without} without a rotary embedding")
+    shared = sum(attention.kv_layer is not None for attention in attentions)
+    if shared:
+        parts.append(f"{shared} read the keys of earlier ones")
+    parts.append(_counted(_feed_forward(layer) for layer in spec.layers))
+    if spec.per_layer_width:
+        parts.append(f"embeddings of {spec.per_layer_width} per layer")
+    return f"{spec.num_layers} layers: {'; '.join(part for part in parts if part)}"
+
+
+def _counted(descriptions: Iterable[str]) -> str:
+    """The descriptions with their number, without it if they are all the same."""
+    counts = Counter(text for text in descriptions if text)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {text}" for text, count in counts.items())
+
+
+def _reach(attention: Attention) -> str:
+    return f"with a window of {attention.window:,}" if attention.window else "with all tokens"
+
+
+def _heads(attention: Attention) -> str:
+    heads = f"{attention.num_heads} heads of {attention.head_dim}"
+    if attention.num_kv_heads == attention.num_heads:
+        return f"with {heads}"
+    return f"with {heads} and {attention.num_kv_heads} for keys and values"
+
+
+def _feed_forward(layer: LayerSpec) -> str:
+    if not isinstance(layer.ffn, Mlp):
+        return ""
+    kind = "gated" if "gate" in layer.tensors else "plain"
+    return f"feed-forward {layer.ffn.intermediate_size:,} ({_ACTIVATIONS[layer.ffn.activation]}, {kind})"

@@ -1,0 +1,145 @@
+"""Tiny headers of every family, without files: metadata that hold what any family reads."""
+
+from collections.abc import Iterator, Mapping
+
+from engine.files.fields import Fields
+from engine.models import gguf
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.registry import CHECKPOINT_FAMILIES, CLASSES
+from engine.models.spec import ModelSpec
+
+GGUF_KEYS: dict[str, object] = {
+    "block_count": 3,
+    "context_length": 128,
+    "embedding_length": 32,
+    "feed_forward_length": 64,
+    "attention.head_count": 4,
+    "attention.head_count_kv": [2, 2, 2],
+    "attention.key_length": 8,
+    "attention.value_length": 8,
+    "attention.key_length_swa": 4,
+    "attention.value_length_swa": 4,
+    "attention.layer_norm_epsilon": 1e-5,
+    "attention.layer_norm_rms_epsilon": 1e-5,
+    "attention.scale": 0.25,
+    "attention.shared_kv_layers": 1,
+    "attention.sliding_window": 16,
+    "attention.sliding_window_pattern": [True, False, False],
+    "attention.temperature_scale": 0.1,
+    "attn_logit_softcapping": 50.0,
+    "embedding_length_per_layer_input": 8,
+    "embedding_scale": 2.0,
+    "expert_count": 0,
+    "final_logit_softcapping": 30.0,
+    "logit_scale": 3.0,
+    "residual_scale": 0.5,
+    "rope.dimension_count": 8,
+    "rope.dimension_count_swa": 4,
+    "rope.freq_base": 10_000.0,
+    "rope.freq_base_swa": 10_000.0,
+    "rope.scaling.attn_factor": 1.0,
+    "rope.scaling.factor": 4.0,
+    "rope.scaling.finetuned": True,
+    "rope.scaling.original_context_length": 32,
+    "rope.scaling.type": "yarn",
+    "rope.scaling.yarn_log_multiplier": 1.0,
+}
+WITHOUT_WINDOW = {"qwen2", "qwen3", "smollm3", "mistral3"}
+"""Architectures whose files do not tell which layers have a window."""
+
+ROPE: dict[str, object] = {
+    "rope_type": "yarn",
+    "rope_theta": 10_000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.1,
+    "partial_rotary_factor": 1.0,
+    "short_factor": [1.0] * 4,
+    "long_factor": [2.0] * 4,
+}
+CONFIG: dict[str, object] = {
+    "activation_function": "gelu_new",
+    "attention_bias": False,
+    "attention_multiplier": 0.25,
+    "embedding_multiplier": 2.0,
+    "global_head_dim": 8,
+    "head_dim": 8,
+    "hidden_act": "silu",
+    "hidden_activation": "gelu_pytorch_tanh",
+    "hidden_size": 32,
+    "hidden_size_per_layer_input": 8,
+    "intermediate_size": 64,
+    "layer_norm_eps": 1e-5,
+    "layer_norm_epsilon": 1e-5,
+    "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+    "logits_scaling": 3.0,
+    "max_position_embeddings": 128,
+    "max_window_layers": 1,
+    "n_embd": 32,
+    "n_head": 4,
+    "n_inner": 64,
+    "n_layer": 3,
+    "n_positions": 128,
+    "no_rope_layers": [1, 1, 0],
+    "num_attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "num_kv_shared_layers": 1,
+    "per_layer_config": {"1": {"head_dim": 8}},
+    "query_pre_attn_scalar": 8,
+    "residual_multiplier": 0.5,
+    "rms_norm_eps": 1e-5,
+    "rope_parameters": ROPE,
+    "sliding_window": 16,
+    "tie_word_embeddings": True,
+    "use_sliding_window": True,
+    "vocab_size": 64,
+}
+
+
+class EveryTensor(Mapping[str, tuple[int, ...]]):
+    """A tensor table that has every name, but those that contain a word."""
+
+    def __init__(self, without: str = "\n") -> None:
+        self._without = without
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        if name not in self:
+            raise KeyError(name)
+        return (64, 32)
+
+    def __contains__(self, name: object) -> bool:
+        return self._without not in str(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def read_gguf(architecture: str, changes: Mapping[str, object]) -> ModelSpec:
+    """The description of a GGUF file with some keys changed."""
+    keys = dict(GGUF_KEYS)
+    if architecture in WITHOUT_WINDOW:
+        del keys["attention.sliding_window"]
+    keys |= changes
+    metadata = {f"{architecture}.{key}": value for key, value in keys.items()}
+    metadata["general.architecture"] = architecture
+    tensors = EveryTensor("attn_q_norm" if architecture == "stablelm" else "\n")
+    return gguf.read_spec(metadata, tensors, source="x.gguf")
+
+
+def read_config(
+    kind: str, changes: Mapping[str, object], rope: Mapping[str, object] | None = None
+) -> ModelSpec:
+    """The description of a checkpoint with some keys of its config, and of its rotary settings, changed."""
+    values = CONFIG | {"rope_parameters": {**ROPE, **(rope or {})}, **changes}
+    if CLASSES[kind].endswith("ForConditionalGeneration"):
+        values = {"model_type": kind, "text_config": {"model_type": "mistral"} | values}
+    family = CHECKPOINT_FAMILIES[kind]
+    assert family.read_checkpoint is not None
+    config = Fields(values, source="config.json")
+    return family.read_checkpoint(CheckpointHeader(family.name, config, EveryTensor()))

@@ -1,0 +1,214 @@
+"""GGUF files of the tiny models of families, with the names of the `gguf` package and llama.cpp's layouts."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from transformers import PreTrainedModel
+
+from tests.fakes.tiny_gguf import write_gguf
+from tests.fakes.tiny_vocabulary import byte_level_fields
+
+Values = dict[str, np.ndarray]
+Keys = dict[str, object]
+
+PERMUTED = {"llama", "granite", "smollm3", "mistral3"}
+"""Architectures whose q and k have the pairs of a rotation in neighbouring rows."""
+
+PLUS_ONE = {"gemma2", "gemma3"}
+"""Architectures whose norms contain the 1 that checkpoints leave out."""
+
+_NEVER = ".attn.bias"
+"""GPT-2's mask, in old checkpoints."""
+
+
+def write_family_gguf(path: Path, architecture: str, model: PreTrainedModel) -> Path:
+    """Write the weights of a transformers model as an F32 file of this architecture."""
+    config = model.config.get_text_config()
+    names = gguf.get_tensor_name_map(_arch(architecture), config.num_hidden_layers)
+    tensors: Values = {}
+    for name, weight in model.state_dict().items():
+        if (name == "lm_head.weight" and config.tie_word_embeddings) or _NEVER in name:
+            continue
+        values = weight.float().numpy()
+        found = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert found is not None, name
+        found += "" if found.endswith((".weight", ".bias")) else ".weight"
+        tensors[found] = _converted(architecture, found, values, config)
+    keys = _common_keys(config) | EXTRA[architecture](config, tensors)
+    fields: Keys = {f"{architecture}.{key}": value for key, value in keys.items()}
+    return write_gguf(
+        path, {"general.architecture": architecture} | byte_level_fields() | fields, tensors
+    )
+
+
+def _arch(architecture: str) -> gguf.MODEL_ARCH:
+    return next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+
+
+def _converted(architecture: str, name: str, values: np.ndarray, config: Any) -> np.ndarray:
+    part = name.split(".")[-2]
+    heads = getattr(config, "num_attention_heads", 0)
+    if architecture in PERMUTED and part in ("attn_q", "attn_k"):
+        count = heads if part == "attn_q" else config.num_key_value_heads
+        shape = (count, 2, values.shape[0] // count // 2, *values.shape[1:])
+        values = values.reshape(shape).swapaxes(1, 2).reshape(values.shape)
+    if architecture in PLUS_ONE and part.endswith("norm"):
+        values = values + 1
+    if architecture == "gpt2" and values.ndim == 2 and part.startswith(("attn", "ffn")):
+        values = values.T
+    return np.ascontiguousarray(values)
+
+
+def _common_keys(config: Any) -> Keys:
+    get = config.__dict__.get
+    heads = config.num_attention_heads
+    hidden = config.hidden_size
+    keys: Keys = {
+        "block_count": config.num_hidden_layers,
+        "context_length": config.max_position_embeddings,
+        "embedding_length": hidden,
+        "feed_forward_length": get("intermediate_size") or 4 * hidden,
+        "attention.head_count": heads,
+        "attention.head_count_kv": get("num_key_value_heads") or heads,
+        "attention.key_length": get("head_dim") or hidden // heads,
+        "attention.value_length": get("head_dim") or hidden // heads,
+    }
+    if get("rms_norm_eps"):
+        keys["attention.layer_norm_rms_epsilon"] = get("rms_norm_eps")
+    else:
+        eps = get("layer_norm_eps") or get("layer_norm_epsilon")
+        keys["attention.layer_norm_epsilon"] = eps
+    rope = get("rope_parameters") or {}
+    rope = rope.get("full_attention", rope)
+    if "rope_theta" in rope:
+        keys["rope.freq_base"] = float(rope["rope_theta"])
+    if rope.get("rope_type") in ("linear", "yarn"):
+        keys["rope.scaling.type"] = rope["rope_type"]
+        keys["rope.scaling.factor"] = float(rope["factor"])
+    if rope.get("rope_type") == "yarn":
+        original = rope["original_max_position_embeddings"]
+        keys["rope.scaling.original_context_length"] = original
+        keys["rope.scaling.yarn_beta_fast"] = float(rope.get("beta_fast", 32.0))
+        keys["rope.scaling.yarn_beta_slow"] = float(rope.get("beta_slow", 1.0))
+    return keys
+
+
+def _sliding(config: Any) -> list[bool]:
+    kinds = config.layer_types
+    return [kind == "sliding_attention" for kind in kinds]
+
+
+def _gemma2(config: Any, tensors: Values) -> Keys:
+    return {
+        "attention.sliding_window": config.sliding_window,
+        "attn_logit_softcapping": config.attn_logit_softcapping,
+        "final_logit_softcapping": config.final_logit_softcapping,
+    }
+
+
+def _gemma3(config: Any, tensors: Values) -> Keys:
+    return {"attention.sliding_window": config.sliding_window}
+
+
+def _gemma4(config: Any, tensors: Values) -> Keys:
+    get = config.__dict__.get
+    sliding = _sliding(config)
+    full = config.per_layer_config["full_attention"]
+    dim, shared = get("head_dim"), get("num_kv_shared_layers")
+    pairs = full.head_dim // 8  # a quarter of them rotates
+    divisors = [1.0] * pairs + [1e30] * (full.head_dim // 2 - pairs)
+    tensors["rope_freqs.weight"] = np.array(divisors, np.float32)
+    own = len(sliding) - shared
+    keys: Keys = {
+        "attention.key_length": full.head_dim,
+        "attention.value_length": full.head_dim,
+        "attention.key_length_swa": dim,
+        "attention.value_length_swa": dim,
+        "attention.head_count_kv": [
+            get("num_key_value_heads") if slides else full.num_key_value_heads for slides in sliding
+        ],
+        "attention.shared_kv_layers": shared,
+        "attention.sliding_window": get("sliding_window"),
+        "attention.sliding_window_pattern": sliding,
+        "embedding_length_per_layer_input": get("hidden_size_per_layer_input"),
+        "final_logit_softcapping": get("final_logit_softcapping"),
+        "rope.freq_base_swa": 10_000.0,
+        "rope.dimension_count": full.head_dim,
+        "rope.dimension_count_swa": dim,
+    }
+    if get("use_double_wide_mlp"):
+        width = get("intermediate_size")
+        keys["feed_forward_length"] = [width] * own + [2 * width] * shared
+    return keys
+
+
+def _phi3(config: Any, tensors: Values) -> Keys:
+    rope = config.rope_parameters
+    for kind in ("long", "short"):
+        if f"{kind}_factor" in rope:
+            table = np.array(rope[f"{kind}_factor"], np.float32)
+            tensors[f"rope_factors_{kind}.weight"] = table
+    original = rope.get("original_max_position_embeddings") or config.max_position_embeddings
+    growth = np.log(config.max_position_embeddings / original) / np.log(original)
+    head_dim = config.hidden_size // config.num_attention_heads
+    return {
+        "rope.dimension_count": int(rope.get("partial_rotary_factor", 1.0) * head_dim),
+        "rope.scaling.original_context_length": original,
+        "rope.scaling.attn_factor": float(np.sqrt(1 + growth)),
+        "attention.sliding_window": config.sliding_window or 0,
+    }
+
+
+def _granite(config: Any, tensors: Values) -> Keys:
+    return {
+        "attention.scale": config.attention_multiplier,
+        "embedding_scale": config.embedding_multiplier,
+        "residual_scale": config.residual_multiplier,
+        "logit_scale": config.logits_scaling,
+    }
+
+
+def _olmo(config: Any, tensors: Values) -> Keys:
+    window = config.__dict__.get("sliding_window")
+    if not window:
+        return {}
+    return {
+        "attention.sliding_window": window,
+        "attention.sliding_window_pattern": _sliding(config),
+        "rope.freq_base_swa": 10_000.0,
+    }
+
+
+def _mistral3(config: Any, tensors: Values) -> Keys:
+    rope = config.rope_parameters
+    return {
+        "rope.scaling.yarn_log_multiplier": rope["mscale_all_dim"],
+        "attention.temperature_scale": rope["llama_4_scaling_beta"],
+    }
+
+
+def _stablelm(config: Any, tensors: Values) -> Keys:
+    head_dim = config.hidden_size // config.num_attention_heads
+    return {"rope.dimension_count": head_dim // 4, "use_parallel_residual": True}
+
+
+def _nothing(config: Any, tensors: Values) -> Keys:
+    return {}
+
+
+EXTRA: Mapping[str, Callable[[object, Values], Keys]] = {
+    "gemma2": _gemma2,
+    "gemma3": _gemma3,
+    "gemma4": _gemma4,
+    "phi3": _phi3,
+    "smollm3": _nothing,
+    "granite": _granite,
+    "olmo2": _olmo,
+    "mistral3": _mistral3,
+    "gpt2": _nothing,
+    "stablelm": _stablelm,
+}
+"""Keys and tensors of an architecture beyond the common ones."""

@@ -1,0 +1,246 @@
+"""Writes tiny models of the families with recurrent mixers as GGUF files, as llama.cpp's converter does."""
+
+import re
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+_ATTENTION = {
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.out_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "self_attn.q_layernorm": "attn_q_norm",
+    "self_attn.k_layernorm": "attn_k_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+_MAMBA = {
+    "in_proj": "ssm_in",
+    "conv1d": "ssm_conv1d",
+    "norm": "ssm_norm",
+    "out_proj": "ssm_out",
+    "dt_bias": "ssm_dt",
+    "A_log": "ssm_a",
+    "D": "ssm_d",
+}
+_NAMES = {
+    "lfm2": _ATTENTION
+    | {
+        "operator_norm": "attn_norm",
+        "ffn_norm": "ffn_norm",
+        "feed_forward.w1": "ffn_gate",
+        "feed_forward.w2": "ffn_down",
+        "feed_forward.w3": "ffn_up",
+        "conv.in_proj": "shortconv.in_proj",
+        "conv.conv": "shortconv.conv",
+        "conv.out_proj": "shortconv.out_proj",
+    },
+    "qwen35": _ATTENTION
+    | {
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "post_attention_norm",
+        "linear_attn.in_proj_qkv": "attn_qkv",
+        "linear_attn.in_proj_z": "attn_gate",
+        "linear_attn.in_proj_b": "ssm_beta",
+        "linear_attn.in_proj_a": "ssm_alpha",
+        "linear_attn.conv1d": "ssm_conv1d",
+        "linear_attn.norm": "ssm_norm",
+        "linear_attn.out_proj": "ssm_out",
+        "linear_attn.dt_bias": "ssm_dt",
+        "linear_attn.A_log": "ssm_a",
+    },
+    "granitehybrid": _ATTENTION
+    | {
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "shared_mlp.output_linear": "ffn_down",
+    }
+    | {f"mamba.{name}": target for name, target in _MAMBA.items()},
+    "nemotron_h": {
+        "norm": "attn_norm",
+        "mixer.up_proj": "ffn_up",
+        "mixer.down_proj": "ffn_down",
+        "mixer.q_proj": "attn_q",
+        "mixer.k_proj": "attn_k",
+        "mixer.v_proj": "attn_v",
+        "mixer.o_proj": "attn_output",
+    }
+    | {f"mixer.{name}": target for name, target in _MAMBA.items()},
+}
+_FAMILIES = {
+    "lfm2": "lfm2",
+    "qwen3_5_text": "qwen35",
+    "granitemoehybrid": "granitehybrid",
+    "nemotron_h": "nemotron_h",
+}
+_TOP = {
+    "embed_tokens": "token_embd",
+    "embeddings": "token_embd",
+    "norm": "output_norm",
+    "norm_f": "output_norm",
+    "embedding_norm": "token_embd_norm",
+}
+
+
+def write_gguf(model: PreTrainedModel, path: Path) -> None:
+    """Write `model` in fp32, without a tokenizer."""
+    config = model.config
+    family = _FAMILIES[config.model_type]
+    writer = gguf.GGUFWriter(path, family)
+    for key, value in _fields(family, config).items():
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}.get(
+            type(value), writer.add_array
+        )
+        add(f"{family}.{key}", value)
+    for name, tensor in model.state_dict().items():
+        if name == "lm_head.weight":
+            if not config.tie_word_embeddings:
+                writer.add_tensor("output.weight", tensor.numpy())
+            continue
+        for target, values in _converted(family, config, name.removeprefix("model."), tensor):
+            writer.add_tensor(target, np.ascontiguousarray(values.float().numpy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _fields(family: str, config) -> dict[str, object]:
+    layers, kv = config.num_hidden_layers, config.num_key_value_heads
+    kinds = config.layer_types
+    attending = [kind == "full_attention" for kind in kinds]
+    heads = config.num_attention_heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    fields: dict[str, object] = {
+        "block_count": layers,
+        "embedding_length": config.hidden_size,
+        "context_length": config.max_position_embeddings,
+        "attention.head_count": heads,
+        "attention.key_length": head_dim,
+        "attention.value_length": head_dim,
+    }
+    if family == "qwen35":
+        values = config.linear_num_value_heads
+        return fields | {
+            "block_count": layers + 1,
+            "nextn_predict_layers": 1,
+            "attention.head_count_kv": kv,
+            "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+            "attention.recurrent_layers": [not one for one in attending] + [False],
+            "feed_forward_length": config.intermediate_size,
+            "rope.freq_base": config.rope_parameters["rope_theta"],
+            "rope.dimension_count": head_dim // 4,
+            "rope.dimension_sections": [2, 1, 1, 0],
+            "ssm.conv_kernel": config.linear_conv_kernel_dim,
+            "ssm.state_size": config.linear_key_head_dim,
+            "ssm.group_count": config.linear_num_key_heads,
+            "ssm.time_step_rank": values,
+            "ssm.inner_size": values * config.linear_value_head_dim,
+        }
+    fields["attention.head_count_kv"] = [kv if one else 0 for one in attending]
+    if family == "lfm2":
+        return fields | {
+            "attention.layer_norm_rms_epsilon": config.norm_eps,
+            "shortconv.l_cache": config.conv_L_cache,
+            "rope.freq_base": config.rope_parameters["rope_theta"],
+            "feed_forward_length": int(_lfm2_inner(config)),
+        }
+    if family == "granitehybrid":
+        return fields | {
+            "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+            "feed_forward_length": config.shared_intermediate_size,
+            "embedding_scale": config.embedding_multiplier,
+            "residual_scale": config.residual_multiplier,
+            "attention.scale": config.attention_multiplier,
+            "logit_scale": config.logits_scaling,
+            "rope.scaling.finetuned": config.position_embedding_type == "rope",
+            "rope.freq_base": config.rope_parameters["rope_theta"],
+            "ssm.conv_kernel": config.mamba_d_conv,
+            "ssm.state_size": config.mamba_d_state,
+            "ssm.group_count": config.mamba_n_groups,
+            "ssm.time_step_rank": config.mamba_n_heads,
+            "ssm.inner_size": config.mamba_n_heads * config.mamba_d_head,
+        }
+    inner = config.intermediate_size
+    return fields | {
+        "attention.layer_norm_epsilon": config.layer_norm_epsilon,
+        "feed_forward_length": [inner if kind == "mlp" else 0 for kind in kinds],
+        "ssm.conv_kernel": config.conv_kernel,
+        "ssm.state_size": config.ssm_state_size,
+        "ssm.group_count": config.n_groups,
+        "ssm.time_step_rank": config.mamba_num_heads,
+        "ssm.inner_size": config.mamba_num_heads * config.mamba_head_dim,
+    }
+
+
+def _lfm2_inner(config) -> int:
+    if not config.block_auto_adjust_ff_dim:
+        return config.intermediate_size
+    inner, multiple = int(2 * config.intermediate_size / 3), config.block_multiple_of
+    return multiple * -(-int(config.block_ffn_dim_multiplier * inner) // multiple)
+
+
+def _converted(family: str, config, name: str, tensor: Tensor) -> list[tuple[str, Tensor]]:
+    """GGUF names and values of one tensor."""
+    if "conv" in name:
+        tensor = tensor.reshape(tensor.shape[0], -1) if tensor.dim() == 3 else tensor
+    if name.endswith("A_log"):
+        tensor = -tensor.exp()
+    if family == "qwen35":
+        if name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight"):
+            tensor = tensor + 1
+        tensor = _tiled(config, name, tensor)
+    if not name.startswith("layers."):
+        top, kind = name.rsplit(".", 1)
+        return [(f"{_TOP[top]}.{kind}", tensor)]
+    match = re.fullmatch(r"layers\.(\d+)\.(.+?)(?:\.(weight|bias))?", name)
+    assert match is not None
+    index, module, kind = match[1], match[2], match[3]
+    prefix = f"blk.{index}."
+    if module == "shared_mlp.input_linear":
+        gate, up = tensor.chunk(2)
+        return [(f"{prefix}ffn_gate.weight", gate), (f"{prefix}ffn_up.weight", up)]
+    target = _NAMES[family][module]
+    if family == "granitehybrid" and target in ("attn_q", "attn_k"):
+        heads = config.num_attention_heads if target == "attn_q" else config.num_key_value_heads
+        tensor = _interleaved(tensor, heads)
+    if module.endswith(("A_log", ".D")):
+        return [(prefix + target, tensor[:, None] if family != "qwen35" else tensor)]
+    if module.endswith("dt_bias"):
+        kind = "bias"
+    if target == "ssm_norm" and family != "qwen35":
+        groups = config.mamba_n_groups if family == "granitehybrid" else config.n_groups
+        tensor = tensor.reshape(groups, -1)
+    return [(f"{prefix}{target}.{kind}", tensor)]
+
+
+def _interleaved(tensor: Tensor, heads: int) -> Tensor:
+    """Rows in the order that rotates neighbouring pairs."""
+    rows = tensor.view(heads, 2, -1, tensor.shape[-1])
+    return rows.swapaxes(1, 2).reshape(tensor.shape)
+
+
+def _tiled(config, name: str, tensor: Tensor) -> Tensor:
+    """Value heads of Qwen3.5 in tiled order: all first ones of the key heads, then all second ones."""
+    keys, heads = config.linear_num_key_heads, config.linear_num_value_heads
+    dim, channels = config.linear_value_head_dim, 2 * keys * config.linear_key_head_dim
+    order = torch.arange(heads).view(keys, heads // keys).T.reshape(-1)
+    rows = (order[:, None] * dim + torch.arange(dim)).reshape(-1)
+    if name.endswith(("in_proj_qkv.weight", "conv1d.weight")):
+        return torch.cat([tensor[:channels], tensor[channels:][rows]])
+    if name.endswith("in_proj_z.weight"):
+        return tensor[rows]
+    if name.endswith(("in_proj_a.weight", "in_proj_b.weight", "A_log", "dt_bias")):
+        return tensor[order]
+    if name.endswith("linear_attn.out_proj.weight"):
+        return tensor[:, rows]
+    return tensor
