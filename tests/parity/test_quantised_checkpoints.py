@@ -10,8 +10,10 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from engine.api.config import EngineConfig
+from engine.api.errors import ModelError
 from engine.executors.open_model import open_model
 from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from tests.parity.cached_loading import answer, load, packed_state
@@ -156,6 +158,21 @@ def test_weights_packed_with_other_settings_are_not_used(tmp_path: Path) -> None
     second = load(model, folder)
     assert packed_state(second) == "missing"
     assert answer(second) != first
+
+
+def test_group_indices_outside_the_groups_are_refused_before_anything_is_loaded(
+    tmp_path: Path,
+) -> None:
+    write_quantised(tmp_path, GPTQ)
+    file, name = tmp_path / "model.safetensors", "model.layers.0.mlp.up_proj.g_idx"
+    tensors = load_file(file)
+    tensors[name][5] = 2
+    save_file(tensors, file)
+    with pytest.raises(ModelError, match=r'up_proj" with a group index that is no group') as caught:
+        open_model(tmp_path).plan_memory(
+            EngineConfig(tmp_path, "tiny"), kv_dtype="f16", max_model_len=128
+        )
+    assert "\n" not in str(caught.value)
 
 
 def test_four_bits_take_at_most_five_bits_in_memory(tmp_path: Path) -> None:
