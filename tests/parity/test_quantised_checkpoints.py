@@ -203,6 +203,10 @@ def test_an_added_model_answers(tmp_path: Path) -> None:
         return done.stdout
 
     assert "tiny is ready" in pravaha("models", "add", str(tmp_path / "tiny"))
+    assert GPTQ.title in pravaha("models", "list")
+    shown = pravaha("models", "show", "tiny")
+    assert f"M in {GPTQ.title}" in shown
+    assert "of weights in INT4" in shown
     options = ["--model", "tiny", "--temperature", "0", "--max-tokens", "24", "--raw", "--json"]
     answer = json.loads(pravaha("run", *options, "hello world"))
     prompt = open_model(tmp_path / "tiny").tokenizer.encode("hello world")

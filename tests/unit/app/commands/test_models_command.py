@@ -11,7 +11,6 @@ from tests.fakes.family_templates import QWEN
 from tests.fakes.tiny_checkpoint import tiny_config, write_checkpoint
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.cached_loading import load
-from tests.parity.quantised_checkpoints import Checkpoint, write_quantised
 
 MEASURED = CallThresholds(Threshold(1.0), Threshold(0.0), Threshold(-0.5))
 
@@ -160,25 +159,13 @@ def test_the_packed_weights_of_all_models_can_be_removed(run, model_file, tmp_pa
     assert list((tmp_path / "cache" / "weights").iterdir()) == []
 
 
-def test_list_and_show_name_the_format_of_a_quantised_checkpoint(run, tmp_path):
-    checkpoint = Checkpoint("gptq", "INT4", "GPTQ 4-bit, groups of 32")
-    write_quantised(tmp_path / "gptq", checkpoint)
+def test_list_names_the_format(run, model_file, tmp_path):
     write_checkpoint(tmp_path / "floats")
-    for name in ("gptq", "floats"):
-        assert f"{name} is ready" in run("add", str(tmp_path / name)).stdout
+    settings = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    later = write_checkpoint(tmp_path / "awq")
+    for path in (model_file, tmp_path / "floats", later):
+        assert "is ready" in run("add", str(path)).stdout
+    (later / "config.json").write_text(json.dumps(tiny_config(quantization_config=settings)))
     formats = {model["name"]: model["format"] for model in json.loads(run("list", "--json").stdout)}
-    assert formats == {"gptq": checkpoint.title, "floats": "safetensors"}
-    assert checkpoint.title in run("list").stdout
-    shown = run("show", "gptq").stdout
-    assert f"M in {checkpoint.title}" in shown
-    assert "of weights in INT4" in shown
-
-
-def test_a_format_that_is_not_supported_is_refused_by_its_field(run, tmp_path):
-    quantised = {"quant_method": "gptq", "bits": 3, "group_size": 128}
-    directory = write_checkpoint(
-        tmp_path / "three", config=tiny_config(quantization_config=quantised)
-    )
-    added = run("add", str(directory))
-    assert added.exit_code == 1
-    assert "bits must be 4 or 8, not 3" in added.stderr
+    assert formats == {"tiny": "GGUF", "floats": "safetensors", "awq": "AWQ 4-bit, groups of 128"}
+    assert "AWQ 4-bit, groups of 128" in run("list").stdout
