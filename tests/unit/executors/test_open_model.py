@@ -3,8 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from engine.api.config import EngineConfig
-from engine.api.errors import ModelError, UnsupportedByNativeError
+from engine.api.errors import ModelError
 from engine.executors.open_model import open_model
 from engine.models.demo import SMOLLM2
 from tests.fakes.tiny_checkpoint import tiny_config, vocab_size, write_checkpoint
@@ -123,11 +122,3 @@ def test_tokenizer_json_that_is_no_tokenizer(tmp_path, text):
     directory = write_checkpoint(tmp_path, files={"tokenizer.json": text})
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         open_model(directory)
-
-
-def test_a_quantisation_that_is_not_supported_is_refused_by_its_field(tmp_path):
-    settings = {"quant_method": "gptq", "bits": 3, "group_size": 128}
-    directory = write_checkpoint(tmp_path, config=tiny_config(quantization_config=settings))
-    native = EngineConfig(directory, "three", executor="native")
-    with pytest.raises(UnsupportedByNativeError, match="bits must be 4 or 8, not 3"):
-        open_model(directory, native)
