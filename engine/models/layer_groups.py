@@ -13,11 +13,17 @@ _ACTIVATIONS = {
     "swiglu_clamped": "clamped SwiGLU",
 }
 
+_RECURRENT = {
+    "short_conv": "short convolution",
+    "gated_delta_net": "gated DeltaNet",
+    "mamba2": "Mamba2",
+}
+
 
 def describe_layers(spec: ModelSpec) -> str:
     """For example "18 layers: 15 with a window of 512, 3 with all tokens; with 4 heads of 256; …"."""
     attentions = spec.attentions
-    parts = [_counted(map(_reach, attentions)), _counted(map(_heads, attentions))]
+    parts = [_counted(map(_mixer, spec.layers)), _counted(map(_heads, attentions))]
     without = sum(attention.rope is None for attention in attentions)
     if "position_embedding" in spec.tensors:
         parts.append("learned positions")
@@ -40,8 +46,13 @@ def _counted(descriptions: Iterable[str]) -> str:
     return ", ".join(f"{count} {text}" for text, count in counts.items())
 
 
-def _reach(attention: Attention) -> str:
-    return f"with a window of {attention.window:,}" if attention.window else "with all tokens"
+def _mixer(layer: LayerSpec) -> str:
+    if layer.mixer is None:
+        return "of a feed-forward alone"
+    if not isinstance(layer.mixer, Attention):
+        return f"of {_RECURRENT[layer.mixer.kind]}"
+    window = layer.mixer.window
+    return f"with a window of {window:,}" if window else "with all tokens"
 
 
 def _heads(attention: Attention) -> str:

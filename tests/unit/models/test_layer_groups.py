@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from engine.models.layer_groups import describe_layers
-from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec, Rope, TensorRef
+from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec, Rope, ShortConv, TensorRef
 
 FULL = Attention(num_heads=4, num_kv_heads=1, head_dim=256, scale=1.0, rope=0)
 SLIDING = replace(FULL, window=512)
@@ -25,6 +25,14 @@ def test_equal_layers_are_one_group():
 def test_windows_are_counted():
     text = describe_layers(model([*[SLIDING] * 15, *[FULL] * 3]))
     assert text.startswith("18 layers: 15 with a window of 512, 3 with all tokens; ")
+
+
+def test_layers_without_attention_are_named():
+    spec = model([*[ShortConv(3)] * 10, *[FULL] * 6])
+    assert describe_layers(spec).startswith(
+        "16 layers: 10 of short convolution, 6 with all tokens; "
+    )
+    assert describe_layers(model([None, FULL])).startswith("2 layers: 1 of a feed-forward alone, ")
 
 
 def test_what_only_some_layers_have_is_counted():

@@ -33,7 +33,8 @@ def test_add_list_show_verify_remove(run, model_file):
     assert row.split()[-1].endswith(".gguf")  # a pipe gets the path whole, however long
     shown = run("show", "mine").stdout
     assert "Tiny [bold]Thing" in shown
-    assert "llama, 2 layers" in shown
+    assert "2 layers: with all tokens; with 4 heads of 8 and 2 for keys and values; " in shown
+    assert "feed-forward 64 (SiLU, gated)" in shown
     assert "of weights" in shown
     assert "bytes per token in f16" in shown
     assert "every file matches its digest" in run("verify", "mine").stdout
@@ -48,7 +49,7 @@ def test_json(run, model_file):
     assert listed["path"] == str(model_file)
     shown = json.loads(run("show", "tiny", "--json").stdout)
     assert shown["architecture"] == "llama"
-    assert shown["spec"]["num_layers"] == 2
+    assert len(shown["spec"]["layers"]) == 2
 
 
 def test_show_tells_what_of_a_file_is_not_used(run, tmp_path):
