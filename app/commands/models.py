@@ -32,7 +32,7 @@ def list_models(as_json: JsonOption = False) -> None:
     with one_sentence_errors():
         installed = _store().list()
     if as_json:
-        _print_json([model.to_json() for model in installed])
+        _print_json([model.to_json() | {"format": _format(model)} for model in installed])
     elif not installed:
         print("No models are installed: `pravaha models add smollm2` fetches a small one.")
     else:
@@ -295,12 +295,19 @@ def _print_table(installed: "list[InstalledModel]") -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("NAME")
     table.add_column("SIZE", justify="right")
+    table.add_column("FORMAT")
     table.add_column("FROM")
     table.add_column("PATH", overflow="fold")
     for model in installed:
-        cells = (model.name, _megabytes(model.size), model.source, str(model.path))
+        cells = (model.name, _megabytes(model.size), _format(model), model.source, str(model.path))
         table.add_row(*(Text(cell) for cell in cells))
     _console().print(table)
+
+
+def _format(model: "InstalledModel") -> str:
+    from engine.models.format_name import format_name
+
+    return format_name(model.path)
 
 
 def _print_facts(facts: dict[str, object]) -> None:

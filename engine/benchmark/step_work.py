@@ -29,6 +29,10 @@ class StepWork:
     operations: float
 
 
+_INTEGER_FORMATS = ("Q", "IQ", "INT", "MXFP")
+"""What the names of formats begin with whose weights the native executor multiplies as integers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelWork:
     """The quantities of a model that determine a step's work.
@@ -65,7 +69,7 @@ class ModelWork:
             parameters=info.parameters,
             head_parameters=head,
             lookup_parameters=_lookup_parameters(spec) if isinstance(spec, ModelSpec) else 0,
-            integer=info.weight_format.upper().startswith("Q"),
+            integer=info.weight_format.upper().startswith(_INTEGER_FORMATS),
             kv_reads=_kv_reads(spec) if isinstance(spec, ModelSpec) else ((0, 1.0),),
         )
 

@@ -24,7 +24,8 @@ from engine.models.demo import recorded_defaults
 from engine.models.families.gguf_rope import ROPE_TABLES
 from engine.models.families.model_header import MAX_HEAD_DIM
 from engine.models.gguf_parts import model_stem, part_paths
-from engine.models.safetensors_header import ALL_DTYPES, TensorEntry
+from engine.models.quantization import QUANTIZED_DTYPES, read_quantization
+from engine.models.safetensors_header import ALL_DTYPES, NATIVE_DTYPES, TensorEntry
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.text import gguf_vocabulary, tokenizer_json
@@ -46,7 +47,7 @@ class OpenModel:
         spec: shapes and constants; its class determines the executor.
         paths: weight files; empty with dummy weights.
         tokenizer: its tokenizer.
-        weight_format: element type of most parameters, such as `Q4_1`.
+        weight_format: element type of most parameters, such as `Q4_1`, or `Quantization.title`.
         parameters: number of weights.
         file_bytes: size of the weight files.
         generation_defaults: the sampling parameters in its files, or our record of the demo model.
@@ -227,7 +228,11 @@ def _wants_torch(settings: EngineConfig) -> bool:
 def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) -> OpenModel:
     reject_torch_settings(settings)
     paths = safetensors.weight_files(directory)
-    tensors = safetensors.read_tensors(paths)
+    quantization = read_quantization(config)
+    known = NATIVE_DTYPES if quantization is None else QUANTIZED_DTYPES
+    tensors = safetensors.read_tensors(paths, known=known)
+    if quantization is not None:
+        tensors = quantization.matrices(tensors)
     spec = safetensors.read_spec(config, tensors)
     sizes = _sizes(tensors)
     return OpenModel(
@@ -235,7 +240,7 @@ def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) ->
         spec=spec,
         paths=paths,
         tokenizer=tokenizer_json.read_tokenizer(directory, config, vocab_size=spec.vocab_size),
-        weight_format=_prevailing(sizes),
+        weight_format=_prevailing(sizes) if quantization is None else quantization.title,
         parameters=sum(count for _, count in sizes),
         file_bytes=sum(path.stat().st_size for path in paths),
         generation_defaults=generation_config.read_generation_config(directory),

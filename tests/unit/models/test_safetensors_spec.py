@@ -127,7 +127,7 @@ def test_sliding_windows_of_mistral_alone(architecture, changes, windows):
     ("changes", "word"),
     [
         ({"auto_map": {"AutoModel": "evil.Model"}}, "auto_map"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quantised"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "quant_method must be gptq"),
         ({"model_type": "mamba"}, "mamba"),
         ({"model_type": "../../etc"}, "etc"),
         ({"model_type": 7}, "model_type"),

@@ -57,7 +57,7 @@ impl Needed {
 
 /// Layout of the arena, computed before packing.
 pub(super) struct Plan<'a> {
-    source: &'a dyn TensorSource,
+    pub(super) source: &'a dyn TensorSource,
     mode: WeightMode,
     pub(super) entries: Vec<Entry>,
     /// The entries of each part, in the order in which a step reads them: the embeddings, each layer, and what follows.
@@ -229,8 +229,12 @@ impl<'a> Plan<'a> {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
                     };
-                    let (rows_of, rows) =
-                        stored.of(tensor, &entry.place, matrix.panel_outputs(panel));
+                    let (rows_of, rows) = stored.of(
+                        self.source,
+                        tensor,
+                        &entry.place,
+                        matrix.panel_outputs(panel),
+                    );
                     if tensor.dtype == entry.dtype {
                         pack_panel(&rows_of, entry.kind, rows.clone(), &mut scratch, out);
                     } else {
@@ -274,7 +278,7 @@ impl<'a> Plan<'a> {
         let elements: usize = tensor.shape.iter().product();
         let last = len.checked_sub(1).map_or(0, |last| place.row(last));
         let fits = last < elements && (!place.is_whole() || elements == len);
-        if !fits || tensor.dtype.is_quantized() || place.transposed {
+        if !fits || tensor.dtype.is_quantized() || !tensor.is_stored() || place.transposed {
             return Err(KernelError::model(format!(
                 "Tensor {name} has shape {:?} and type {}, but this model needs {len} floats.",
                 tensor.shape,
@@ -358,7 +362,8 @@ fn check_place(
     if place.transposed {
         let columns = tensor.cols();
         let fits = last < columns && (!place.is_whole() || columns == outputs);
-        let sound = fits && tensor.shape == [inputs, columns] && !tensor.dtype.is_quantized();
+        let floats = !tensor.dtype.is_quantized() && tensor.is_stored();
+        let sound = fits && floats && tensor.shape == [inputs, columns];
         return sound.then_some(()).ok_or_else(|| {
             KernelError::model(format!(
                 "Tensor {} has shape {:?} and type {}, but this model needs [{inputs}, {outputs}] floats.",

@@ -8,6 +8,7 @@ from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from engine.text.tool_calls import thresholds
 from engine.text.tool_calls.thresholds import CallThresholds, Threshold
 from tests.fakes.family_templates import QWEN
+from tests.fakes.tiny_checkpoint import tiny_config, write_checkpoint
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.cached_loading import load
 
@@ -157,3 +158,15 @@ def test_the_packed_weights_of_all_models_can_be_removed(run, model_file, tmp_pa
     assert len(packed(tmp_path, other)) == 2
     assert run("clear-cache").exit_code == 0
     assert list((tmp_path / "cache" / "weights").iterdir()) == []
+
+
+def test_list_names_the_format(run, model_file, tmp_path):
+    write_checkpoint(tmp_path / "floats")
+    settings = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    later = write_checkpoint(tmp_path / "awq")
+    for path in (model_file, tmp_path / "floats", later):
+        assert "is ready" in run("add", str(path)).stdout
+    (later / "config.json").write_text(json.dumps(tiny_config(quantization_config=settings)))
+    formats = {model["name"]: model["format"] for model in json.loads(run("list", "--json").stdout)}
+    assert formats == {"tiny": "GGUF", "floats": "safetensors", "awq": "AWQ 4-bit, groups of 128"}
+    assert "AWQ 4-bit, groups of 128" in run("list").stdout
