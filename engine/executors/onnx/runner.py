@@ -1,0 +1,144 @@
+"""`DecoderRunner`: runs pieces of sequences through a graph, several in one call where the graph allows it.
+
+A *piece* is consecutive new tokens of one sequence, whose earlier tokens are in the KV store. Pieces of one
+token each form a batch; their pasts differ in length, so the shorter ones are padded. Where padding may
+stand depends on the graph (`Padding`), and `engine.executors.onnx.self_check` finds it out when the model
+is loaded.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.executors.onnx.kv_store import Floats, KvStore
+from engine.executors.onnx.session import DecoderSession, Inputs
+
+
+class Padding(Enum):
+    """Which sequences form a batch.
+
+    Attributes:
+        LEFT: of any length; padding stands before the past (graphs that append the new tokens).
+        RIGHT: of any length; padding stands after it, and new tokens overwrite it (graphs with
+            `GroupQueryAttention`, which take the lengths from the mask).
+        EQUAL: of equal length only.
+        SINGLE: none; one at a time.
+    """
+
+    LEFT = auto()
+    RIGHT = auto()
+    EQUAL = auto()
+    SINGLE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """New tokens of a sequence.
+
+    Attributes:
+        row: batch index of its row in the step.
+        first_flat: the first of its tokens in the step.
+        ids: [S] int32, the new tokens.
+        past: [P] int64, slots of the tokens before.
+        slots: [S] int64, slots of the new tokens.
+        keep: number of last positions whose logits are wanted; 0 wants none.
+    """
+
+    row: int
+    first_flat: int
+    ids: NDArray[np.int32]
+    past: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    keep: int
+
+
+class DecoderRunner:
+    """Runs batches of pieces. Keys and values are read from and written to the store."""
+
+    def __init__(
+        self, session: DecoderSession, store: KvStore, *, padding: Padding, max_padded: int
+    ) -> None:
+        """Run pieces with this session and store.
+
+        Args:
+            session: the graph.
+            store: the KV pool.
+            padding: which pieces form a batch.
+            max_padded: most tokens of the pasts of a batch together, padding included; a single piece may
+                have more.
+        """
+        self._session = session
+        self._store = store
+        self._padding = padding
+        self._max_padded = max_padded
+
+    def batches(self, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+        """The pieces, grouped into batches of pieces with one new token, and others alone."""
+        together: list[Piece] = []
+        for piece in pieces:
+            # Without a past there is nothing that padding could repeat.
+            if self._padding is Padding.SINGLE or len(piece.ids) > 1 or not len(piece.past):
+                yield [piece]
+            else:
+                together.append(piece)
+        batch: list[Piece] = []
+        for piece in sorted(together, key=lambda piece: len(piece.past)):
+            if batch and not self._fits(batch, piece):
+                yield batch
+                batch = []
+            batch.append(piece)
+        if batch:
+            yield batch
+
+    def _fits(self, batch: Sequence[Piece], longest: Piece) -> bool:
+        """Whether a piece at least as long as those of a batch can be added to it."""
+        if self._padding is Padding.EQUAL and len(longest.past) != len(batch[0].past):
+            return False
+        return (len(batch) + 1) * (len(longest.past) + 1) <= self._max_padded
+
+    def run(self, batch: Sequence[Piece]) -> Floats:
+        """Run a batch, and store the keys and values of its new tokens.
+
+        Returns:
+            [B, L, vocab], logits of the last L positions; at least what the pieces want, if the graph gives
+            them.
+
+        Raises:
+            ExecutorError: ONNX Runtime failed.
+        """
+        lengths = [len(piece.past) for piece in batch]
+        longest, count = max(lengths), len(batch[0].ids)
+        is_right = self._padding is Padding.RIGHT
+        past = np.empty((len(batch), longest), np.int64)
+        mask = np.ones((len(batch), longest + count), np.int32)
+        positions = np.empty((len(batch), count), np.int32)
+        for at, (piece, length) in enumerate(zip(batch, lengths, strict=True)):
+            positions[at] = np.arange(length, length + count)
+            if length < longest:
+                # Padding repeats a token of the sequence: its numbers are as finite as the others.
+                past[at] = piece.past[0]
+                mask[at] = 0
+            if is_right:
+                past[at, :length] = piece.past
+                mask[at, : length + count] = 1
+            else:
+                past[at, longest - length :] = piece.past
+                mask[at, longest - length :] = 1
+        outputs = self._session.run(
+            Inputs(
+                ids=np.stack([piece.ids for piece in batch]),
+                positions=positions,
+                mask=mask,
+                past=self._store.gather(past),
+                keep=max(max(piece.keep for piece in batch), 1),
+            )
+        )
+        starts = np.array(lengths if is_right else [longest] * len(batch))
+        columns = (starts[:, None] + np.arange(count)).ravel()
+        rows = np.repeat(np.arange(len(batch)), count)
+        slots = np.concatenate([piece.slots for piece in batch])
+        self._store.scatter(slots, [array[rows, :, columns] for array in outputs.present])
+        return outputs.logits

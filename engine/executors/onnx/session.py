@@ -1,0 +1,121 @@
+"""`DecoderSession`: an ONNX Runtime session of a decoder's graph, called with numpy arrays.
+
+No library of operators is ever registered, and only the CPU provider is used. ONNX Runtime's own log is
+silent, because it would be written over the screen: what fails is raised.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from engine._core import cpu_features
+from engine.api.error_text import first_line
+from engine.api.errors import ExecutorError, ModelError
+from engine.executors.onnx.kv_store import Floats
+from engine.models.onnx_spec import GraphPorts, Port
+
+_SILENT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs of a run, of B sequences with S new tokens each, after at most P tokens.
+
+    Attributes:
+        ids: [B, S] int32, new tokens.
+        positions: [B, S] int32, their positions.
+        mask: [B, P + S] int32, 1 for tokens that are attended to.
+        past: the keys of each layer, then the values of each: [B, KV heads, P, size].
+        keep: number of last positions whose logits are wanted; 0 for all. Graphs may give more.
+    """
+
+    ids: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    mask: NDArray[np.int32]
+    past: Sequence[Floats]
+    keep: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of a run.
+
+    Attributes:
+        logits: [B, L, vocab], of the last L positions.
+        present: as `Inputs.past`, with the new tokens: [B, KV heads, P + S, size].
+    """
+
+    logits: Floats
+    present: Sequence[Floats]
+
+
+class DecoderSession:
+    """Runs a graph. Not safe for concurrent use."""
+
+    def __init__(self, session: Any, ports: GraphPorts, threads: int) -> None:
+        """Wrap a session; use `load`."""
+        self._session = session
+        self._ports = ports
+        self._outputs = [ports.logits, *ports.present_keys, *ports.present_values]
+        self.threads = threads
+
+    @classmethod
+    def load(cls, graph: Path, ports: GraphPorts, *, threads: int | None) -> Self:
+        """Load a graph and its weights.
+
+        Args:
+            graph: the ONNX file, whose header was checked (`engine.models.onnx_folder`).
+            ports: names of its inputs and outputs.
+            threads: compute threads; None for the default of the native executor.
+
+        Raises:
+            ModelError: ONNX Runtime cannot load it.
+        """
+        count = int(cpu_features()["threads"]) if threads is None else threads
+        options = onnxruntime.SessionOptions()
+        # Without a number of threads ONNX Runtime binds them to processors, which the process may not.
+        options.intra_op_num_threads = count
+        options.inter_op_num_threads = 1
+        options.log_severity_level = _SILENT
+        options.enable_mem_pattern = False  # planned for shapes that come again; here few do
+        try:
+            session = onnxruntime.InferenceSession(
+                str(graph), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # its errors have no class of their own
+            raise ModelError(f"ONNX Runtime cannot load {graph}: {first_line(error)}.") from error
+        return cls(session, ports, count)
+
+    def run(self, inputs: Inputs) -> Outputs:
+        """Compute logits, and the keys and values of the new tokens.
+
+        Raises:
+            ExecutorError: ONNX Runtime failed.
+        """
+        ports = self._ports
+        past_names = (*ports.past_keys, *ports.past_values)
+        feeds: dict[str, NDArray[Any]] = dict(zip(past_names, inputs.past, strict=True))
+        feeds[ports.input_ids.name] = _integers(ports.input_ids, inputs.ids)
+        if ports.attention_mask is not None:
+            feeds[ports.attention_mask.name] = _integers(ports.attention_mask, inputs.mask)
+        if ports.position_ids is not None:
+            feeds[ports.position_ids.name] = _integers(ports.position_ids, inputs.positions)
+        if ports.logits_to_keep is not None:
+            keep = np.full((1,) * ports.logits_to_keep.rank, inputs.keep, np.int32)
+            feeds[ports.logits_to_keep.name] = _integers(ports.logits_to_keep, keep)
+        if ports.uses_past is not None:
+            feeds[ports.uses_past] = np.array([inputs.mask.shape[1] > inputs.ids.shape[1]])
+        try:
+            logits, *present = self._session.run(self._outputs, feeds)
+        except Exception as error:  # its errors have no class of their own
+            raise ExecutorError(f"ONNX Runtime: {first_line(error)}.") from error
+        return Outputs(logits, present)
+
+
+def _integers(port: Port, values: NDArray[np.int32]) -> NDArray[Any]:
+    return values.astype(np.int64 if port.bits == 64 else np.int32, copy=False)
