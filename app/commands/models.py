@@ -44,7 +44,7 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, minilm (embeddings), a GGUF file, a model directory, a Hugging Face id "
+            help="smollm2, minilm (embeddings), a GGUF or ONNX file, a model directory, a Hugging Face id "
             "(org/name, or org/name:CHOICE if it has several GGUF files), an address of its pages, or a link "
             "to a GGUF file on any server."
         ),

@@ -191,7 +191,7 @@ def _refuse_unknown(inputs: Mapping[str, ValueInfo], ports: GraphPorts, source: 
         ports.position_ids,
         ports.logits_to_keep,
     )
-    known = {port.name for port in single if port is not None}
+    known: set[str | None] = {port.name for port in single if port is not None}
     known |= {ports.uses_past, *ports.past_keys, *ports.past_values}
     for name in inputs:
         if name in known:

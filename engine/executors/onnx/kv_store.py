@@ -5,6 +5,7 @@ so are those of a block, which makes blocks cheap to copy; `gather` transposes w
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,9 @@ from numpy.typing import NDArray
 from engine.models.onnx_spec import OnnxKvDtype
 from engine.models.transformers_spec import KvLayer
 
-ELEMENT_TYPES: dict[OnnxKvDtype, type[np.float16] | type[np.float32]] = {
-    "f16": np.float16,
-    "f32": np.float32,
-}
+Floats = NDArray[np.floating[Any]]
 
-Floats = NDArray[np.float16] | NDArray[np.float32]
+ELEMENT_TYPES: dict[OnnxKvDtype, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float32}
 
 
 class KvStore:
