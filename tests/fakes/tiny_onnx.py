@@ -16,6 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.fakes.tiny_checkpoint import CHATML, tiny_encoder
 
+Positions = Literal["input", "mask", "index", "restarted"]
+"""Where a graph with `concat` has positions from: an input; the ones in the mask; the place in past and new tokens
+together; or, which is wrong, the place in the new tokens alone."""
+
 Attention = Literal["concat", "gqa"]
 """`concat` appends new keys and values to the past and attends under a mask; `gqa` is the fused operator of
 onnxruntime-genai, which takes the lengths of the sequences from the mask."""
@@ -47,7 +51,7 @@ class GraphOptions:
     Attributes:
         attention: see `Attention`.
         dtype: of keys, values, weights and logits.
-        position_ids: whether positions are an input; else they are counted in the mask.
+        positions: see `Positions`.
         last_only: whether only the logits of the last position are given.
         keeps: whether the number of positions whose logits are wanted is an input.
         batch: `1` fixes the batch to one sequence.
@@ -60,7 +64,7 @@ class GraphOptions:
 
     attention: Attention = "concat"
     dtype: Any = np.float32
-    position_ids: bool = True
+    positions: Positions = "input"
     last_only: bool = False
     keeps: bool = False
     batch: int | str = "batch_size"
@@ -129,9 +133,16 @@ def build_graph(model: Llama, options: GraphOptions) -> Any:
     mask = graph.node("Cast", "attention_mask", to=TensorProto.INT64)
     new = graph.node("Gather", graph.node("Shape", ids), graph.ints(1))
     fused = options.attention == "gqa"
-    if options.position_ids and not fused:
+    if options.positions == "input" and not fused:
         inputs.append(value("position_ids", integer, [batch, "sequence_length"]))
         positions = graph.node("Cast", "position_ids", to=TensorProto.INT64)
+    elif options.positions in ("index", "restarted"):
+        total = graph.node("Gather", graph.node("Shape", mask), graph.ints(1))
+        scalar, one = graph.ints(0), graph.constant(np.int64(1))
+        end = total if options.positions == "index" else new
+        start = graph.node("Squeeze", graph.node("Sub", end, new), scalar)
+        positions = graph.node("Range", start, graph.node("Squeeze", end, scalar), one)
+        positions = graph.node("Unsqueeze", positions, scalar)
     else:
         counted = graph.node(
             "Sub", graph.node("CumSum", mask, graph.constant(np.int64(1))), graph.ints(1)
