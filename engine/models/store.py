@@ -462,7 +462,9 @@ def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, .
     else:
         paths = sorted({found for pattern in _DIRECTORY_FILES for found in path.glob(pattern)})
     return tuple(
-        FileRecord(_recorded_name(found, path), sha256_of(found, progress=progress), found.stat().st_size)
+        FileRecord(
+            _recorded_name(found, path), sha256_of(found, progress=progress), found.stat().st_size
+        )
         for found in paths
         if found.is_file()
     )

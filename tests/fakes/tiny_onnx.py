@@ -17,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.fakes.tiny_checkpoint import CHATML, tiny_encoder
 
 Positions = Literal["input", "mask", "index", "restarted"]
-"""Where a graph with `concat` has positions from: an input; the ones in the mask; the place in past and new tokens
-together; or, which is wrong, the place in the new tokens alone."""
+"""Where a graph with `concat` has positions from: an input; the ones in the mask; the place in past and new
+tokens together; or, which is wrong, the place in the new tokens alone."""
 
 Attention = Literal["concat", "gqa"]
 """`concat` appends new keys and values to the past and attends under a mask; `gqa` is the fused operator of
@@ -42,6 +42,27 @@ class Llama:
     @property
     def size(self) -> int:
         return self.hidden // self.heads
+
+
+def random_llama(*, vocab: int = 272, hidden: int = 32, layers: int = 2) -> Llama:
+    """Random weights, for tests that compute nothing."""
+    rng = np.random.default_rng(0)
+    shapes = {"model.embed_tokens.weight": (vocab, hidden), "model.norm.weight": (hidden,)}
+    for layer in range(layers):
+        before = f"model.layers.{layer}."
+        shapes |= {
+            f"{before}input_layernorm.weight": (hidden,),
+            f"{before}post_attention_layernorm.weight": (hidden,),
+            f"{before}self_attn.q_proj.weight": (hidden, hidden),
+            f"{before}self_attn.k_proj.weight": (hidden // 2, hidden),
+            f"{before}self_attn.v_proj.weight": (hidden // 2, hidden),
+            f"{before}self_attn.o_proj.weight": (hidden, hidden),
+            f"{before}mlp.gate_proj.weight": (48, hidden),
+            f"{before}mlp.up_proj.weight": (48, hidden),
+            f"{before}mlp.down_proj.weight": (hidden, 48),
+        }
+    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    return Llama(layers, hidden, 2, 1, vocab, 128, 10_000.0, 1e-6, weights)
 
 
 @dataclass

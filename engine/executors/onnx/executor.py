@@ -36,9 +36,14 @@ _DISPATCH = {
 
 
 class OnnxExecutor:
-    """`Executor` with ONNX Runtime. See `engine.executors.base`."""
+    """`Executor` with ONNX Runtime. See `engine.executors.base`.
+
+    Attributes:
+        abilities: what its graph can do.
+    """
 
     info: ExecutorInfo
+    abilities: Abilities
 
     def __init__(
         self,
@@ -53,7 +58,7 @@ class OnnxExecutor:
         self.info = info
         self._runner: DecoderRunner | None = runner
         self._store: KvStore | None = store
-        self._abilities = abilities
+        self.abilities = abilities
         self._vocab_size = vocab_size
         self._sampler = RowSampler(vocab_size)
 
@@ -130,7 +135,7 @@ class OnnxExecutor:
         runner, store = self._loaded()
         step = _Step(plan, store, self._vocab_size)
         sampler = StepSampler(self._sampler, plan)
-        for wave in step.waves(gives_all=self._abilities.gives_all):
+        for wave in step.waves(gives_all=self.abilities.gives_all):
             for batch in runner.batches(wave):
                 logits = runner.run(batch)
                 for piece, own in zip(batch, logits, strict=True):
