@@ -78,6 +78,8 @@ class GraphOptions:
         batch: `1` fixes the batch to one sequence.
         int32: whether integer inputs have 32 bits.
         past: whether it has a past; without, it computes the whole text.
+        continues: whether several tokens can follow a past; else the mask of all but one is wrong, as in
+            graphs that were made for a prompt and then for one token at a time.
         bits: 4 packs the linear layers into `MatMulNBits`.
         extra_inputs: further inputs that nothing uses: name to type and shape.
         past_name, present_name: patterns of the names.
@@ -91,6 +93,7 @@ class GraphOptions:
     batch: int | str = "batch_size"
     int32: bool = False
     past: bool = True
+    continues: bool = True
     bits: int = 0
     extra_inputs: dict[str, tuple[int, list[Any]]] = field(default_factory=dict)
     past_name: str = "past_key_values.%d.%s"
@@ -177,7 +180,7 @@ def build_graph(model: Llama, options: GraphOptions) -> Any:
     if fused:
         mixer: Any = _Fused(graph, model, mask)
     else:
-        mixer = _Concat(graph, model, mask, positions, new)
+        mixer = _Concat(graph, model, mask, positions, new, continues=options.continues)
     outputs = []
     for layer in range(model.layers):
         before = f"model.layers.{layer}."
@@ -300,7 +303,16 @@ def _angles(model: Llama) -> tuple[NDArray[Any], NDArray[Any]]:
 class _Concat:
     """Attention of plain operators."""
 
-    def __init__(self, graph: _Graph, model: Llama, mask: str, positions: str, new: str) -> None:
+    def __init__(
+        self,
+        graph: _Graph,
+        model: Llama,
+        mask: str,
+        positions: str,
+        new: str,
+        *,
+        continues: bool,
+    ) -> None:
         self._graph, self._model = graph, model
         cosine, sine = _angles(model)
         at = graph.ints(1)
@@ -315,7 +327,11 @@ class _Concat:
         scalar = graph.ints(0)
         keys = graph.node("Range", zero, graph.node("Squeeze", total, scalar), one)
         queries = graph.node("Range", zero, graph.node("Squeeze", new, scalar), one)
-        queries = graph.node("Add", queries, graph.node("Sub", total, new))
+        past = graph.node("Sub", total, new)
+        if not continues:
+            is_one = graph.node("Equal", new, graph.ints(1))
+            past = graph.node("Mul", past, graph.node("Cast", is_one, to=TensorProto.INT64))
+        queries = graph.node("Add", queries, past)
         queries = graph.node("Unsqueeze", queries, graph.ints(1))
         causal = graph.node("LessOrEqual", graph.node("Unsqueeze", keys, graph.ints(0)), queries)
         given = graph.node(

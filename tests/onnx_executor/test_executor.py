@@ -9,6 +9,7 @@ import torch
 
 from engine.api.errors import ExecutorError, ModelError
 from engine.executors.onnx.runner import Padding
+from engine.executors.onnx.self_check import Abilities
 from engine.executors.reference_sampler import log_softmax
 from tests.fakes.block_transfer import check_refusals, check_round_trip
 from tests.fakes.tiny_onnx import GraphOptions, dequantized, write_genai, write_optimum
@@ -30,6 +31,12 @@ KINDS = {
     ),
     "logits to keep": (GraphOptions(keeps=True), Padding.LEFT, True),
     "batch of one": (GraphOptions(batch=1), Padding.SINGLE, True),
+    "one token after a past": (GraphOptions(continues=False), Padding.LEFT, True),
+    "one token, last logits only": (
+        GraphOptions(continues=False, last_only=True),
+        Padding.LEFT,
+        False,
+    ),
     "32-bit integers": (GraphOptions(int32=True), Padding.LEFT, True),
 }
 """Name → graph, the padding that is to be found, and whether it gives all logits."""
@@ -50,7 +57,7 @@ def executor(request, oracle, tmp_path_factory):
     options, padding, gives_all = KINDS[request.param]
     write = write_genai if options.attention == "gqa" else write_optimum
     loaded = load_onnx(write(tmp_path_factory.mktemp("onnx"), oracle[1], options))
-    assert (loaded.abilities.padding, loaded.abilities.gives_all) == (padding, gives_all)
+    assert loaded.abilities == Abilities(padding, gives_all, options.continues)
     yield loaded
     loaded.close()
 
@@ -180,6 +187,11 @@ def test_what_a_graph_lacks_is_said(oracle, tmp_path, caplog):
     loaded.close()
     assert "tiny: Its graph runs one sequence at a time" in caplog.text
     assert "tiny: Its graph gives only the logits of the last token" in caplog.text
+    caplog.clear()
+    write_optimum(tmp_path, oracle[1], GraphOptions(positions="index", continues=False))
+    load_onnx(tmp_path).close()
+    assert "tiny: Its graph batches only sequences of equal length" in caplog.text
+    assert "tiny: Its graph takes one token at a time after the first call" in caplog.text
 
 
 def test_a_plan_with_indices_out_of_bounds_is_refused(executor):

@@ -7,6 +7,7 @@ gathers the keys and values of its sequences from their blocks, and stores those
 
 import logging
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -135,7 +136,7 @@ class OnnxExecutor:
         runner, store = self._loaded()
         step = _Step(plan, store, self._vocab_size)
         sampler = StepSampler(self._sampler, plan)
-        for wave in step.waves(gives_all=self.abilities.gives_all):
+        for wave in step.waves(self.abilities):
             for batch in runner.batches(wave):
                 logits = runner.run(batch)
                 for piece, own in zip(batch, logits, strict=True):
@@ -234,26 +235,39 @@ class _Step:
         slots: NDArray[np.int64] = (table[:, None] * size + np.arange(size)).ravel()[:length]
         return slots
 
-    def waves(self, *, gives_all: bool) -> Iterator[list[Piece]]:
+    def waves(self, abilities: Abilities) -> Iterator[list[Piece]]:
         """Pieces that can run in any order, wave by wave; a row has at most one in each.
 
-        A graph that gives only the last logits of a call gets each run in pieces that end where logits are
-        wanted.
+        A run is one piece if the graph can compute it in one call. A graph that gives only the last logits
+        gets pieces that end where logits are wanted; one that takes one token after a past, pieces of one
+        token.
         """
-        plan = self._plan
-        cuts = []
-        for index, end in enumerate(plan.query_start[1:].tolist()):
-            wanted = self._wanted(int(plan.query_start[index]), end, index)
-            keep = end - wanted[0] if wanted else 0
-            cuts.append([(end, keep)] if gives_all else _ends(wanted, end))
-        for nth in range(max(map(len, cuts))):
-            yield [
-                self._piece(
-                    index, mine[nth - 1][0] if nth else int(plan.query_start[index]), *mine[nth]
-                )
-                for index, mine in enumerate(cuts)
-                if nth < len(mine)
-            ]
+        starts = self._plan.query_start.tolist()
+        runs = [
+            self._pieces(index, start, end, abilities)
+            for index, (start, end) in enumerate(pairwise(starts))
+        ]
+        for nth in range(max(map(len, runs))):
+            yield [pieces[nth] for pieces in runs if nth < len(pieces)]
+
+    def _pieces(self, index: int, start: int, end: int, abilities: Abilities) -> list[Piece]:
+        wanted = self._wanted(start, end, index)
+        ends = {end}
+        if not abilities.gives_all:
+            ends |= {flat + 1 for flat in wanted}
+        if not abilities.continues:
+            first = min(ends) if self._plan.positions[start] == 0 else start + 1
+            ends |= set(range(first, end))
+        cuts = sorted(ends)
+        return [
+            self._piece(
+                index,
+                before,
+                after,
+                keep=max(0, after - next((flat for flat in wanted if flat >= before), after)),
+            )
+            for before, after in zip([start, *cuts], cuts, strict=False)
+        ]
 
     def _wanted(self, start: int, end: int, index: int) -> list[int]:
         """Flat tokens of a run whose logits are wanted, ascending."""
@@ -261,7 +275,7 @@ class _Step:
         scored = set(self._score_tokens[low:high].tolist())
         return sorted(scored | set(range(int(self._first_sample[index]), end)))
 
-    def _piece(self, index: int, start: int, end: int, keep: int) -> Piece:
+    def _piece(self, index: int, start: int, end: int, *, keep: int) -> Piece:
         plan, slots = self._plan, self._slots[index]
         first = int(plan.positions[start])
         return Piece(
@@ -291,11 +305,3 @@ class _Step:
     def _as_floats(self, logits: Floats) -> NDArray[np.float32]:
         """Logits without the padding of the output head, in float32."""
         return np.ascontiguousarray(logits[: self._vocab_size], np.float32)
-
-
-def _ends(wanted: list[int], end: int) -> list[tuple[int, int]]:
-    """Pieces of a run that end after each wanted token, and at its end: (end, number of wanted logits)."""
-    ends = [(flat + 1, 1) for flat in wanted]
-    if not ends or ends[-1][0] < end:
-        ends.append((end, 0))
-    return ends

@@ -17,6 +17,8 @@ from engine.executors.onnx.session import DecoderSession
 from engine.models.onnx_spec import OnnxSpec
 
 _TOKENS = 8
+_FIRST = 5
+"""Tokens of the first part of a text that is computed in two."""
 _TOLERANCE = {"f32": 2e-3, "f16": 2e-2}
 """Largest difference of logits in a batch, as a share of their range, by type of keys and values."""
 _CUT_TOLERANCE = 0.15
@@ -30,10 +32,13 @@ class Abilities:
     Attributes:
         padding: which sequences form a batch.
         gives_all: whether it gives the logits of all positions; else only of the last.
+        continues: whether several tokens can follow a past; else only one, and a prompt that does not fit
+            into one step is computed token by token from there on.
     """
 
     padding: Padding
     gives_all: bool
+    continues: bool
 
     def lacks(self) -> list[str]:
         """A sentence for each thing that this graph does not do, though the executor could."""
@@ -49,6 +54,11 @@ class Abilities:
                 "Its graph gives only the logits of the last token, so logprobs of prompts and drafts are "
                 "computed token by token."
             )
+        if not self.continues:
+            sentences.append(
+                "Its graph takes one token at a time after the first call, so the rest of a long prompt, or of "
+                "one whose beginning is cached, is computed token by token."
+            )
         return sentences
 
 
@@ -59,25 +69,23 @@ def check_graph(session: DecoderSession, spec: OnnxSpec) -> Abilities:
         ModelError: the graph cannot be run, or continuing a text gives other logits than computing it whole.
     """
     probe = _Probe(session, spec)
+    family = f"The graph of this {spec.architecture} model"
     try:
         whole = probe.run([_Part(0, 0, _TOKENS)], Padding.SINGLE)[0]
-        probe.run([_Part(0, 0, _TOKENS - 3)], Padding.SINGLE)
-        cut = probe.run([_Part(0, _TOKENS - 3, _TOKENS)], Padding.SINGLE)[0]
+        if len(whole) not in (1, _TOKENS) or whole.shape[-1] < spec.vocab_size:
+            raise ModelError(
+                f"{family} gives logits of shape {list(whole.shape)} for {_TOKENS} tokens and a vocabulary "
+                f"of {spec.vocab_size}."
+            )
+        continues = probe.continues(whole[-1])
+        if not continues and not _alike(whole[-1], probe.continued_singly(), _CUT_TOLERANCE):
+            raise ModelError(
+                f"{family} computes something else when a text is continued than when it is computed whole: "
+                "it does not use its past as decoders do."
+            )
     except ExecutorError as error:
-        raise ModelError(
-            f"The graph of this {spec.architecture} model cannot be run: {error}"
-        ) from error
-    if len(whole) not in (1, _TOKENS) or whole.shape[-1] < spec.vocab_size:
-        raise ModelError(
-            f"The graph of this {spec.architecture} model gives logits of shape {list(whole.shape)} for "
-            f"{_TOKENS} tokens and a vocabulary of {spec.vocab_size}."
-        )
-    if not _alike(whole[-1], cut[-1], _CUT_TOLERANCE):
-        raise ModelError(
-            f"The graph of this {spec.architecture} model computes something else when a text is continued "
-            "than when it is computed whole: it does not use its past as decoders do."
-        )
-    return Abilities(probe.find_padding(), gives_all=len(whole) == _TOKENS)
+        raise ModelError(f"{family} cannot be run: {error}") from error
+    return Abilities(probe.find_padding(), len(whole) == _TOKENS, continues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,23 @@ class _Probe:
             for at, part in enumerate(parts)
         ]
         return [one.astype(np.float32) for one in runner.run(pieces)]
+
+    def continues(self, expected: NDArray[np.float32]) -> bool:
+        """Whether the first sequence in two parts, the second of several tokens, ends in these logits."""
+        self.run([_Part(0, 0, _FIRST)], Padding.SINGLE)
+        try:
+            cut = self.run([_Part(0, _FIRST, _TOKENS)], Padding.SINGLE)[0]
+        except ExecutorError:
+            return False
+        return _alike(expected, cut[-1], _CUT_TOLERANCE)
+
+    def continued_singly(self) -> NDArray[np.float32]:
+        """The last logits of the first sequence, the end of which is computed token by token."""
+        self.run([_Part(0, 0, _FIRST)], Padding.SINGLE)
+        parts = [
+            self.run([_Part(0, at, at + 1)], Padding.SINGLE)[0] for at in range(_FIRST, _TOKENS)
+        ]
+        return parts[-1][-1]
 
     def find_padding(self) -> Padding:
         """The best way to batch two sequences."""
