@@ -245,9 +245,13 @@ def _wants_onnx(path: Path, settings: EngineConfig) -> bool:
     Raises:
         ModelError: another executor is selected for a model that is in ONNX only.
     """
+    if not path.exists():
+        return False  # said by what follows
     if settings.executor == "onnx":
+        if path.is_file() and not is_onnx(path):
+            raise ModelError(f"{path} is not an ONNX file, which the onnx executor reads.")
         return True
-    if not path.exists() or not is_onnx(path):
+    if not is_onnx(path):
         return False
     if settings.executor != "auto":
         raise ModelError(

@@ -56,8 +56,8 @@ class Abilities:
             )
         if not self.continues:
             sentences.append(
-                "Its graph takes one token at a time after the first call, so the rest of a long prompt, or of "
-                "one whose beginning is cached, is computed token by token."
+                "Its graph takes one token at a time after the first call, so the rest of a long prompt, or "
+                "of one whose beginning is cached, is computed token by token."
             )
         return sentences
 
