@@ -124,6 +124,43 @@ def test_drafts_change_no_token(executor):
             assert all(run.accepted for run in runs)
 
 
+def test_sequences_that_go_on_together_are_not_gathered_again(executor, monkeypatch):
+    gathered = []
+    store = executor.store
+    whole = type(store).gather
+    monkeypatch.setattr(
+        type(store),
+        "gather",
+        lambda self, slots: gathered.append(slots.shape) or whole(self, slots),
+    )
+    stepper(executor).run([Run(PROMPTS[3], 20)])
+    assert gathered == [(1, 0)] if executor.abilities.continues else len(gathered) < 3
+
+
+def test_blocks_that_were_written_are_read_again(executor, oracle):
+    class Overwriting:
+        """Overwrites all blocks after each step, before it puts them back if it is told to."""
+
+        def __init__(self, restores):
+            self.restores = restores
+
+        def execute(self, plan):
+            result = executor.execute(plan)
+            blocks = np.arange(NUM_BLOCKS, dtype=np.int32)
+            data = np.zeros((NUM_BLOCKS, executor.block_bytes), np.uint8)
+            executor.read_blocks(blocks, data)
+            executor.write_blocks(blocks, np.full_like(data, 0x35))
+            if self.restores:
+                executor.write_blocks(blocks, data)
+            return result
+
+    expected = greedy(oracle[0], PROMPTS[3], 12)
+    for restores in (True, False):
+        run = Run(PROMPTS[3], 12)
+        stepper(Overwriting(restores)).run([run])
+        assert (run.tokens == expected) is restores
+
+
 def test_blocks_are_read_back_as_written(executor):
     check_round_trip(executor, NUM_BLOCKS, highest_byte=100)
 

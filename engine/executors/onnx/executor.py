@@ -41,6 +41,7 @@ class OnnxExecutor:
 
     Attributes:
         abilities: what its graph can do.
+        store: keys and values; None after it was closed.
     """
 
     info: ExecutorInfo
@@ -58,7 +59,7 @@ class OnnxExecutor:
         """Wrap a loaded model; use `load`."""
         self.info = info
         self._runner: DecoderRunner | None = runner
-        self._store: KvStore | None = store
+        self.store: KvStore | None = store
         self.abilities = abilities
         self._vocab_size = vocab_size
         self._sampler = RowSampler(vocab_size)
@@ -122,9 +123,9 @@ class OnnxExecutor:
         return cls(runner, store, abilities=abilities, info=info, vocab_size=spec.vocab_size)
 
     def _loaded(self) -> tuple[DecoderRunner, KvStore]:
-        if self._runner is None or self._store is None:
+        if self._runner is None or self.store is None:
             raise ExecutorError("The executor was closed.")
-        return self._runner, self._store
+        return self._runner, self.store
 
     def execute(self, plan: StepPlan) -> StepResult:
         """Run one step.
@@ -149,10 +150,11 @@ class OnnxExecutor:
         Raises:
             ExecutorError: the lists differ in length or a block is outside the store; nothing was copied.
         """
-        _, store = self._loaded()
+        runner, store = self._loaded()
         blocks = np.concatenate([sources, targets])
         if len(sources) != len(targets) or ((blocks < 0) | (blocks >= store.num_blocks)).any():
             raise ExecutorError("Blocks to copy must be pairs of blocks inside the KV pool.")
+        runner.forget()
         store.copy_blocks(sources, targets)
 
     @property
@@ -174,7 +176,9 @@ class OnnxExecutor:
         Raises:
             ExecutorError: the shapes differ or a block is outside the store; nothing was copied.
         """
-        self._check_blocks(blocks, data).write_blocks(blocks, data)
+        store = self._check_blocks(blocks, data)
+        self._loaded()[0].forget()
+        store.write_blocks(blocks, data)
 
     def _check_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> KvStore:
         _, store = self._loaded()
@@ -188,7 +192,7 @@ class OnnxExecutor:
 
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""
-        self._runner = self._store = None
+        self._runner = self.store = None
 
 
 class _Step:

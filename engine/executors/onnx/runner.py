@@ -74,6 +74,7 @@ class DecoderRunner:
         self._store = store
         self._padding = padding
         self._max_padded = max_padded
+        self._last: _Present | None = None
 
     def batches(self, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         """The pieces, grouped into batches of pieces with one new token, and others alone."""
@@ -109,36 +110,72 @@ class DecoderRunner:
         Raises:
             ExecutorError: ONNX Runtime failed.
         """
-        lengths = [len(piece.past) for piece in batch]
-        longest, count = max(lengths), len(batch[0].ids)
-        is_right = self._padding is Padding.RIGHT
-        past = np.empty((len(batch), longest), np.int64)
-        mask = np.ones((len(batch), longest + count), np.int32)
-        positions = np.empty((len(batch), count), np.int32)
-        for at, (piece, length) in enumerate(zip(batch, lengths, strict=True)):
-            positions[at] = np.arange(length, length + count)
-            if length < longest:
-                # Padding repeats a token of the sequence: its numbers are as finite as the others.
-                past[at] = piece.past[0]
-                mask[at] = 0
-            if is_right:
-                past[at, :length] = piece.past
-                mask[at, : length + count] = 1
-            else:
-                past[at, longest - length :] = piece.past
-                mask[at, longest - length :] = 1
+        lengths = np.array([len(piece.past) for piece in batch])
+        count = len(batch[0].ids)
+        past, width = self._past(batch, lengths)
+        # Where the past of each sequence begins, and where its new tokens are put.
+        if self._padding is Padding.RIGHT:
+            begins, starts = np.zeros_like(lengths), lengths
+        else:
+            begins, starts = width - lengths, np.full_like(lengths, width)
+        columns = np.arange(width + count)
+        kept = (columns >= begins[:, None]) & (columns < (begins + lengths + count)[:, None])
         outputs = self._session.run(
             Inputs(
                 ids=np.stack([piece.ids for piece in batch]),
-                positions=positions,
-                mask=mask,
-                past=self._store.gather(past),
+                positions=(lengths[:, None] + np.arange(count)).astype(np.int32),
+                mask=kept.astype(np.int32),
+                past=past,
                 keep=max(max(piece.keep for piece in batch), 1),
             )
         )
-        starts = np.array(lengths if is_right else [longest] * len(batch))
-        columns = (starts[:, None] + np.arange(count)).ravel()
         rows = np.repeat(np.arange(len(batch)), count)
+        fresh = (starts[:, None] + np.arange(count)).ravel()
         slots = np.concatenate([piece.slots for piece in batch])
-        self._store.scatter(slots, [array[rows, :, columns] for array in outputs.present])
+        self._store.scatter(slots, [array[rows, :, fresh] for array in outputs.present])
+        self._last = _Present(
+            [np.concatenate([piece.past, piece.slots]) for piece in batch], outputs.present
+        )
         return outputs.logits
+
+    def forget(self) -> None:
+        """Read the next run's past from the store. To be called when blocks were written or copied."""
+        self._last = None
+
+    def _past(
+        self, batch: Sequence[Piece], lengths: NDArray[np.int64]
+    ) -> tuple[Sequence[Floats], int]:
+        """Keys and values of a batch's past, and its width: the longest past, or more with padding."""
+        last, self._last = self._last, None
+        if last is not None and last.continues_in(batch):
+            return last.arrays, last.arrays[0].shape[2]
+        del last  # its memory, before as much is taken again
+        width = int(lengths.max())
+        slots = np.empty((len(batch), width), np.int64)
+        for at, piece in enumerate(batch):
+            length = len(piece.past)
+            begin = 0 if self._padding is Padding.RIGHT else width - length
+            # Padding repeats a token of the sequence: its numbers are as finite as the others.
+            slots[at] = piece.past[0] if length else 0
+            slots[at, begin : begin + length] = piece.past
+        return self._store.gather(slots), width
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """What came out of a run: the past of the next one, if the same sequences go on.
+
+    Attributes:
+        slots: per sequence, slots of its tokens.
+        arrays: keys and values, as they go into a run.
+    """
+
+    slots: Sequence[NDArray[np.int64]]
+    arrays: Sequence[Floats]
+
+    def continues_in(self, batch: Sequence[Piece]) -> bool:
+        """Whether a batch has these sequences, in this order, and nothing else."""
+        return len(batch) == len(self.slots) and all(
+            np.array_equal(piece.past, slots)
+            for piece, slots in zip(batch, self.slots, strict=True)
+        )
