@@ -132,6 +132,7 @@ def _read_genai(directory: Path, graph: Path | None) -> OnnxFolder:
         sampling=config.mapping("search") or Fields.none(),
         names=_genai_names(decoder),
         architecture=model.text("type"),
+        hidden_size=decoder.integer("hidden_size", default=0, high=1 << 24),
         context_length=model.integer("context_length", low=1, high=_MAX_CONTEXT),
         vocab_size=declared,
         fallback=KvLayer(kv_heads, size, size) if kv_heads and size else None,
@@ -181,6 +182,7 @@ def _read_optimum(directory: Path, graph: Path | None) -> OnnxFolder:
         sampling=Fields.none(),
         names=PortNames(),
         architecture=config.text("model_type"),
+        hidden_size=hidden,
         context_length=_context_length(text),
         vocab_size=text.optional_integer("vocab_size", low=1, high=1 << 24),
         fallback=KvLayer(kv_heads, size, size) if kv_heads and size else None,
@@ -239,6 +241,7 @@ def _described(
     sampling: Fields,
     names: PortNames,
     architecture: str,
+    hidden_size: int,
     context_length: int,
     vocab_size: int | None,
     fallback: KvLayer | None,
@@ -252,6 +255,7 @@ def _described(
         raise config.wrong("vocab_size", "an integer")
     spec = OnnxSpec(
         architecture=architecture,
+        hidden_size=hidden_size,
         # Logits beyond the vocabulary are padding of the output head and are never sampled.
         vocab_size=min(widths),
         context_length=context_length,

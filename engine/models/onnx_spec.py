@@ -59,6 +59,7 @@ class OnnxSpec:
 
     Attributes:
         architecture: the family's name in its configuration.
+        hidden_size: 0 if the configuration does not state it.
         kv_layers: one entry per pair of past inputs; layers may differ.
         kv_dtype: element type of keys and values.
         is_single: whether the graph takes one sequence at a time.
@@ -66,6 +67,7 @@ class OnnxSpec:
     """
 
     architecture: str
+    hidden_size: int
     vocab_size: int
     context_length: int
     kv_layers: tuple[KvLayer, ...]

@@ -136,10 +136,12 @@ class _Probe:
     def continued_singly(self) -> NDArray[np.float32]:
         """The last logits of the first sequence, the end of which is computed token by token."""
         self.run([_Part(0, 0, _FIRST)], Padding.SINGLE)
-        parts = [
-            self.run([_Part(0, at, at + 1)], Padding.SINGLE)[0] for at in range(_FIRST, _TOKENS)
+        for at in range(_FIRST, _TOKENS - 1):
+            self.run([_Part(0, at, at + 1)], Padding.SINGLE)
+        last: NDArray[np.float32] = self.run([_Part(0, _TOKENS - 1, _TOKENS)], Padding.SINGLE)[0][
+            -1
         ]
-        return parts[-1][-1]
+        return last
 
     def find_padding(self) -> Padding:
         """The best way to batch two sequences."""

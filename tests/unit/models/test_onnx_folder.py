@@ -60,6 +60,7 @@ def test_a_folder_of_optimum(tmp_path, name):
     assert folder.weight_files == (folder.graph,)
     spec = folder.spec
     assert (spec.architecture, spec.vocab_size, spec.context_length) == ("llama", 272, 128)
+    assert spec.hidden_size == 32
     assert spec.kv_layers == (KvLayer(1, 16, 16),) * 2
     assert (spec.kv_dtype, spec.is_single, spec.kv_elements_per_token) == ("f32", False, 64)
     assert folder.weight_format == "F32"
