@@ -83,6 +83,7 @@ def show(
 
     from engine.api.config import EngineConfig
     from engine.executors.open_model import open_model
+    from engine.models.spec import ModelSpec
     from engine.runtime.loading import context_length, resolve_kv_dtype
     from engine.text.tool_calls.choosing import form_of_template
     from engine.text.tool_calls.thresholds import thresholds_key, thresholds_of
@@ -143,7 +144,7 @@ def show(
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
-        "Packed on disk": _packed_files(packed),
+        "Packed on disk": _packed_files(packed, is_native=isinstance(opened.spec, ModelSpec)),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
@@ -207,7 +208,9 @@ def _origin(model: "InstalledModel") -> dict[str, object]:
     }
 
 
-def _packed_files(entries: "list[CachedWeights]") -> str:
+def _packed_files(entries: "list[CachedWeights]", *, is_native: bool) -> str:
+    if not is_native:
+        return "never: only the native executor keeps them"
     files = "\n".join(f"{_megabytes(entry.size)} in {entry.path}" for entry in entries)
     return files or "not yet: the first load writes them, if they take 128 MiB or more"
 

@@ -163,6 +163,10 @@ def _pattern(fields: Fields, key: str, default: str) -> str:
 
 
 def _read_optimum(directory: Path, graph: Path | None) -> OnnxFolder:
+    if not (directory / "config.json").is_file():
+        raise ModelError(
+            f"{directory} has neither {GENAI_CONFIG} nor config.json beside its graph."
+        )
     config = read_json(directory / "config.json")
     if config.flag("is_encoder_decoder", default=False):
         raise ModelError(f"{directory} is an encoder-decoder model, which is not supported.")

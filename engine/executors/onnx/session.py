@@ -4,6 +4,7 @@ No library of operators is ever registered, and only the CPU provider is used. O
 silent, because it would be written over the screen: what fails is raised.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,14 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from engine._core import cpu_features
-from engine.api.error_text import first_line
 from engine.api.errors import ExecutorError, ModelError
 from engine.executors.onnx.kv_store import Floats
 from engine.models.onnx_spec import GraphPorts, Port
 
 _SILENT = 4
+_MAX_REASON = 300
+_KIND = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
+"""Begins a message; one about an operator's error contains that error's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class DecoderSession:
                 str(graph), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # its errors have no class of their own
-            raise ModelError(f"ONNX Runtime cannot load {graph}: {first_line(error)}.") from error
+            raise ModelError(f"ONNX Runtime cannot load {graph}: {_reason(error)}.") from error
         return cls(session, ports, count)
 
     def run(self, inputs: Inputs) -> Outputs:
@@ -113,9 +116,15 @@ class DecoderSession:
         try:
             logits, *present = self._session.run(self._outputs, feeds)
         except Exception as error:  # its errors have no class of their own
-            raise ExecutorError(f"ONNX Runtime: {first_line(error)}.") from error
+            raise ExecutorError(f"ONNX Runtime: {_reason(error)}.") from error
         return Outputs(logits, present)
 
 
 def _integers(port: Port, values: NDArray[np.int32]) -> NDArray[Any]:
     return values.astype(np.int64 if port.bits == 64 else np.int32, copy=False)
+
+
+def _reason(error: Exception) -> str:
+    """What an error of ONNX Runtime says, in one line: the innermost, which is the cause."""
+    text = " ".join(_KIND.split(str(error))[-1].split())
+    return text[:_MAX_REASON].rstrip(". ") or type(error).__name__

@@ -344,5 +344,8 @@ def test_truncated_and_missing_weights_are_refused(tmp_path):
 def test_a_folder_without_a_graph(tmp_path):
     assert not is_onnx(tmp_path)
     assert not is_onnx(tmp_path / "none")
+    write_graph(tmp_path / "model.onnx", MODEL)
+    assert "has neither genai_config.json nor config.json" in refusal(tmp_path)
+    (tmp_path / "model.onnx").unlink()
     (tmp_path / "config.json").write_text("{}")
     assert "has no ONNX file" in refusal(tmp_path)
