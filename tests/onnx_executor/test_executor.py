@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from engine.api.errors import ExecutorError, ModelError
+from engine.executors.onnx import runner
+from engine.executors.onnx.kv_store import KvStore
 from engine.executors.onnx.runner import Padding
 from engine.executors.onnx.self_check import Abilities
 from engine.executors.reference_sampler import log_softmax
@@ -22,11 +24,11 @@ KINDS = {
     "concat": (GraphOptions(), Padding.LEFT, True),
     "positions of the mask": (GraphOptions(positions="mask"), Padding.LEFT, True),
     "positions of the index": (GraphOptions(positions="index"), Padding.EQUAL, True),
-    "fused": (GraphOptions(attention="gqa"), Padding.RIGHT, True),
+    "fused": (GraphOptions(attention="gqa"), Padding.IN_PLACE, True),
     "last logits only": (GraphOptions(last_only=True), Padding.LEFT, False),
     "fused, last logits only": (
         GraphOptions(attention="gqa", last_only=True),
-        Padding.RIGHT,
+        Padding.IN_PLACE,
         False,
     ),
     "logits to keep": (GraphOptions(keeps=True), Padding.LEFT, True),
@@ -126,15 +128,24 @@ def test_drafts_change_no_token(executor):
 
 def test_sequences_that_go_on_together_are_not_gathered_again(executor, monkeypatch):
     gathered = []
-    store = executor.store
-    whole = type(store).gather
-    monkeypatch.setattr(
-        type(store),
-        "gather",
-        lambda self, slots: gathered.append(slots.shape) or whole(self, slots),
-    )
+    whole = KvStore.gather
+
+    def counted(store, slots, *, room):
+        gathered.append(slots.shape)
+        return whole(store, slots, room=room)
+
+    monkeypatch.setattr(KvStore, "gather", counted)
     stepper(executor).run([Run(PROMPTS[3], 20)])
-    assert gathered == [(1, 0)] if executor.abilities.continues else len(gathered) < 3
+    assert gathered == [(1, 0)]
+
+
+def test_arrays_without_room_are_gathered_again(oracle, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_ROOM", 16)
+    loaded = load_onnx(write_genai(tmp_path, oracle[1]))
+    runs = [Run(prompt, 40, chunks=(7,)) for prompt in PROMPTS[1:]]
+    stepper(loaded).run(runs)
+    loaded.close()
+    assert [run.tokens for run in runs] == [greedy(oracle[0], prompt, 40) for prompt in PROMPTS[1:]]
 
 
 def test_blocks_that_were_written_are_read_again(executor, oracle):

@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _DISPATCH = {
     Padding.LEFT: "cpu",
     Padding.RIGHT: "cpu",
+    Padding.IN_PLACE: "cpu",
     Padding.EQUAL: "cpu, batches of equal length",
     Padding.SINGLE: "cpu, one sequence at a time",
 }

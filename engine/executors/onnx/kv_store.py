@@ -43,12 +43,18 @@ class KvStore:
         values = [np.zeros((slots, one.num_kv_heads, one.value_dim), kind) for one in layers]
         self.arrays: list[Floats] = [*keys, *values]
 
-    def gather(self, slots: NDArray[np.int64]) -> list[Floats]:
-        """The keys and values of slots [B, P], in the order of `arrays`: [B, KV heads, P, size]."""
-        return [
-            np.ascontiguousarray(array.take(slots, axis=0).transpose(0, 2, 1, 3))
-            for array in self.arrays
-        ]
+    def gather(self, slots: NDArray[np.int64], *, room: int) -> list[Floats]:
+        """The keys and values of slots [B, P], in the order of `arrays`: [B, KV heads, room, size].
+
+        Entries from P on are zero.
+        """
+        batch, width = slots.shape
+        gathered = []
+        for array in self.arrays:
+            out = np.zeros((batch, array.shape[1], room, array.shape[2]), array.dtype)
+            out[:, :, :width] = array.take(slots, axis=0).transpose(0, 2, 1, 3)
+            gathered.append(out)
+        return gathered
 
     def scatter(self, slots: NDArray[np.int64], columns: Sequence[Floats]) -> None:
         """Store keys and values of slots [T], given in the order of `arrays`: [T, KV heads, size]."""

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from engine.executors.onnx.kv_store import Floats, KvStore
 from engine.executors.onnx.session import DecoderSession, Inputs
 
+_ROOM = 128
+"""Arrays that are written in place have room for a multiple of so many tokens."""
+
 
 class Padding(Enum):
     """Which sequences form a batch.
@@ -24,12 +27,15 @@ class Padding(Enum):
         LEFT: of any length; padding stands before the past (graphs that append the new tokens).
         RIGHT: of any length; padding stands after it, and new tokens overwrite it (graphs with
             `GroupQueryAttention`, which take the lengths from the mask).
+        IN_PLACE: as RIGHT; and such a graph can write new keys and values into the arrays of its past, if
+            they have room, so that nothing is copied.
         EQUAL: of equal length only.
         SINGLE: none; one at a time.
     """
 
     LEFT = auto()
     RIGHT = auto()
+    IN_PLACE = auto()
     EQUAL = auto()
     SINGLE = auto()
 
@@ -112,11 +118,13 @@ class DecoderRunner:
         """
         lengths = np.array([len(piece.past) for piece in batch])
         count = len(batch[0].ids)
-        past, width = self._past(batch, lengths)
+        past = self._past(batch, lengths, count)
         # Where the past of each sequence begins, and where its new tokens are put.
-        if self._padding is Padding.RIGHT:
+        if self._is_right:
+            width = int(lengths.max())
             begins, starts = np.zeros_like(lengths), lengths
         else:
+            width = past[0].shape[2]
             begins, starts = width - lengths, np.full_like(lengths, width)
         columns = np.arange(width + count)
         kept = (columns >= begins[:, None]) & (columns < (begins + lengths + count)[:, None])
@@ -127,7 +135,8 @@ class DecoderRunner:
                 mask=kept.astype(np.int32),
                 past=past,
                 keep=max(max(piece.keep for piece in batch), 1),
-            )
+            ),
+            in_place=self._padding is Padding.IN_PLACE,
         )
         rows = np.repeat(np.arange(len(batch)), count)
         fresh = (starts[:, None] + np.arange(count)).ravel()
@@ -142,23 +151,33 @@ class DecoderRunner:
         """Read the next run's past from the store. To be called when blocks were written or copied."""
         self._last = None
 
+    @property
+    def _is_right(self) -> bool:
+        """Whether padding stands after the past."""
+        return self._padding in (Padding.RIGHT, Padding.IN_PLACE)
+
     def _past(
-        self, batch: Sequence[Piece], lengths: NDArray[np.int64]
-    ) -> tuple[Sequence[Floats], int]:
-        """Keys and values of a batch's past, and its width: the longest past, or more with padding."""
+        self, batch: Sequence[Piece], lengths: NDArray[np.int64], count: int
+    ) -> Sequence[Floats]:
+        """Keys and values of a batch's past, in arrays as wide as the longest past, or wider."""
         last, self._last = self._last, None
-        if last is not None and last.continues_in(batch):
-            return last.arrays, last.arrays[0].shape[2]
+        width, in_place = int(lengths.max()), self._padding is Padding.IN_PLACE
+        if last is not None and last.continues_in(batch, in_place=in_place):
+            room = last.arrays[0].shape[2]
+            if not in_place or width + count <= room:
+                return last.arrays
         del last  # its memory, before as much is taken again
-        width = int(lengths.max())
         slots = np.empty((len(batch), width), np.int64)
         for at, piece in enumerate(batch):
             length = len(piece.past)
-            begin = 0 if self._padding is Padding.RIGHT else width - length
+            begin = 0 if self._is_right else width - length
             # Padding repeats a token of the sequence: its numbers are as finite as the others.
             slots[at] = piece.past[0] if length else 0
             slots[at, begin : begin + length] = piece.past
-        return self._store.gather(slots), width
+        room = width
+        if in_place:
+            room = -(-(width + count) // _ROOM) * _ROOM
+        return self._store.gather(slots, room=room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +192,13 @@ class _Present:
     slots: Sequence[NDArray[np.int64]]
     arrays: Sequence[Floats]
 
-    def continues_in(self, batch: Sequence[Piece]) -> bool:
-        """Whether a batch has these sequences, in this order, and nothing else."""
+    def continues_in(self, batch: Sequence[Piece], *, in_place: bool) -> bool:
+        """Whether a batch has these sequences, in this order, and nothing else.
+
+        With arrays that are written in place it may have fewer tokens of them: those of refused drafts, at
+        the end of a sequence, are overwritten.
+        """
         return len(batch) == len(self.slots) and all(
-            np.array_equal(piece.past, slots)
+            np.array_equal(piece.past, slots[: len(piece.past)] if in_place else slots)
             for piece, slots in zip(batch, self.slots, strict=True)
         )

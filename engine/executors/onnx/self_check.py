@@ -147,7 +147,7 @@ class _Probe:
         """The best way to batch two sequences."""
         if self._spec.is_single:
             return Padding.SINGLE
-        for padding in (Padding.LEFT, Padding.RIGHT):
+        for padding in (Padding.LEFT, Padding.IN_PLACE, Padding.RIGHT):
             if self._agrees(padding, (3, _TOKENS - 1)):
                 return padding
         if self._agrees(Padding.EQUAL, (_TOKENS - 1, _TOKENS - 1)):

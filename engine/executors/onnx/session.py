@@ -50,7 +50,7 @@ class Outputs:
 
     Attributes:
         logits: [B, L, vocab], of the last L positions.
-        present: as `Inputs.past`, with the new tokens: [B, KV heads, P + S, size].
+        present: as `Inputs.past`, with the new tokens: [B, KV heads, P + S, size]; or that itself.
     """
 
     logits: Floats
@@ -65,6 +65,7 @@ class DecoderSession:
         self._session = session
         self._ports = ports
         self._outputs = [ports.logits, *ports.present_keys, *ports.present_values]
+        self._past_names = [*ports.past_keys, *ports.past_values]
         self.threads = threads
 
     @classmethod
@@ -94,16 +95,47 @@ class DecoderSession:
             raise ModelError(f"ONNX Runtime cannot load {graph}: {_reason(error)}.") from error
         return cls(session, ports, count)
 
-    def run(self, inputs: Inputs) -> Outputs:
+    def run(self, inputs: Inputs, *, in_place: bool = False) -> Outputs:
         """Compute logits, and the keys and values of the new tokens.
+
+        Args:
+            inputs: the inputs.
+            in_place: whether new keys and values are written into the arrays of the past, which have room for
+                them; only for graphs whose operators allow it.
 
         Raises:
             ExecutorError: ONNX Runtime failed.
         """
+        try:
+            if in_place:
+                return Outputs(self._run_in_place(inputs), inputs.past)
+            past = dict(zip(self._past_names, inputs.past, strict=True))
+            logits, *present = self._session.run(self._outputs, self._feeds(inputs) | past)
+        except Exception as error:  # its errors have no class of their own
+            raise ExecutorError(f"ONNX Runtime: {_reason(error)}.") from error
+        return Outputs(logits, present)
+
+    def _run_in_place(self, inputs: Inputs) -> Floats:
+        """Logits of a run in which past and present are the same memory."""
+        binding = self._session.io_binding()
+        for name, values in self._feeds(inputs).items():
+            binding.bind_cpu_input(name, values)
+        binding.bind_output(self._outputs[0], "cpu")
+        names = zip(self._past_names, self._outputs[1:], inputs.past, strict=True)
+        for past, present, array in names:
+            place = ("cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+            binding.bind_input(past, *place)
+            binding.bind_output(present, *place)
+        self._session.run_with_iobinding(binding)
+        logits: Floats = binding.get_outputs()[0].numpy()
+        return logits
+
+    def _feeds(self, inputs: Inputs) -> dict[str, NDArray[Any]]:
+        """The inputs other than the past, by name."""
         ports = self._ports
-        past_names = (*ports.past_keys, *ports.past_values)
-        feeds: dict[str, NDArray[Any]] = dict(zip(past_names, inputs.past, strict=True))
-        feeds[ports.input_ids.name] = _integers(ports.input_ids, inputs.ids)
+        feeds: dict[str, NDArray[Any]] = {
+            ports.input_ids.name: _integers(ports.input_ids, inputs.ids)
+        }
         if ports.attention_mask is not None:
             feeds[ports.attention_mask.name] = _integers(ports.attention_mask, inputs.mask)
         if ports.position_ids is not None:
@@ -113,11 +145,7 @@ class DecoderSession:
             feeds[ports.logits_to_keep.name] = _integers(ports.logits_to_keep, keep)
         if ports.uses_past is not None:
             feeds[ports.uses_past] = np.array([inputs.mask.shape[1] > inputs.ids.shape[1]])
-        try:
-            logits, *present = self._session.run(self._outputs, feeds)
-        except Exception as error:  # its errors have no class of their own
-            raise ExecutorError(f"ONNX Runtime: {_reason(error)}.") from error
-        return Outputs(logits, present)
+        return feeds
 
 
 def _integers(port: Port, values: NDArray[np.int32]) -> NDArray[Any]:
