@@ -77,6 +77,7 @@ class GraphOptions:
         keeps: whether the number of positions whose logits are wanted is an input.
         batch: `1` fixes the batch to one sequence.
         int32: whether integer inputs have 32 bits.
+        merged: whether a boolean input says that there is a past; without it the past is ignored.
         past: whether it has a past; without, it computes the whole text.
         continues: whether several tokens can follow a past; else the mask of all but one is wrong, as in
             graphs that were made for a prompt and then for one token at a time.
@@ -93,6 +94,7 @@ class GraphOptions:
     batch: int | str = "batch_size"
     int32: bool = False
     past: bool = True
+    merged: bool = False
     continues: bool = True
     bits: int = 0
     extra_inputs: dict[str, tuple[int, list[Any]]] = field(default_factory=dict)
@@ -174,6 +176,8 @@ def build_graph(model: Llama, options: GraphOptions) -> Any:
         total = graph.node("Gather", graph.node("Shape", mask), graph.ints(1))
         start = graph.node("Sub", total, new)
         positions = graph.node("Slice", counted, start, total, graph.ints(1))
+    if options.merged:
+        inputs.append(value("use_cache_branch", TensorProto.BOOL, [1]))
     for name, (element, dims) in options.extra_inputs.items():
         inputs.append(value(name, element, dims))
     state = graph.node("Gather", graph.floats(model.weights["model.embed_tokens.weight"]), ids)
@@ -189,6 +193,10 @@ def build_graph(model: Llama, options: GraphOptions) -> Any:
         shape = [batch, model.kv_heads, "past_sequence_length", model.size]
         if options.past:
             inputs += [value(name, kind, shape) for name in past]
+            if options.merged:
+                flag = graph.node("Cast", "use_cache_branch", to=TensorProto.INT64)
+                end = graph.node("Mul", flag, graph.ints(2**31))
+                past = [graph.node("Slice", one, graph.ints(0), end, graph.ints(2)) for one in past]
         else:
             empty = np.zeros((1, model.kv_heads, 0, model.size), options.dtype)
             past = [graph.floats(empty)] * 2

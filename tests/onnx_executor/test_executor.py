@@ -32,6 +32,7 @@ KINDS = {
         False,
     ),
     "logits to keep": (GraphOptions(keeps=True), Padding.LEFT, True),
+    "merged of two": (GraphOptions(merged=True), Padding.LEFT, True),
     "batch of one": (GraphOptions(batch=1), Padding.SINGLE, True),
     "one token after a past": (GraphOptions(continues=False), Padding.LEFT, True),
     "one token, last logits only": (
