@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -12,6 +13,7 @@ from engine.executors.onnx import runner
 from engine.executors.onnx.kv_store import KvStore
 from engine.executors.onnx.runner import Padding
 from engine.executors.onnx.self_check import Abilities
+from engine.executors.onnx.session import DecoderSession
 from engine.executors.reference_sampler import log_softmax
 from tests.fakes.block_transfer import check_refusals, check_round_trip
 from tests.fakes.tiny_onnx import GraphOptions, dequantized, write_genai, write_optimum
@@ -228,6 +230,31 @@ def test_a_graph_that_ignores_its_past_is_refused(oracle, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_a_graph_that_states_wrong_shapes_runs_without_reuse_of_memory(
+    oracle, tmp_path, monkeypatch, caplog
+):
+    whole_load, whole_run = DecoderSession.load.__func__, DecoderSession.run
+
+    def load(cls, *arguments, reuses_memory=True, **named):
+        session = whole_load(cls, *arguments, reuses_memory=reuses_memory, **named)
+        session.reuses_memory = reuses_memory
+        return session
+
+    def run(session, inputs, **named):
+        if session.reuses_memory and inputs.past[0].shape[2]:
+            raise ExecutorError("ONNX Runtime: Shape mismatch attempting to re-use buffer.")
+        return whole_run(session, inputs, **named)
+
+    monkeypatch.setattr(DecoderSession, "load", classmethod(load))
+    monkeypatch.setattr(DecoderSession, "run", run)
+    loaded = load_onnx(write_optimum(tmp_path, oracle[1]))
+    asked = Run(PROMPTS[3], 10)
+    stepper(loaded).run([asked])
+    loaded.close()
+    assert asked.tokens == greedy(oracle[0], PROMPTS[3], 10)
+    assert "tiny takes more memory for activations" in caplog.text
+
+
 def test_what_a_graph_lacks_is_said(oracle, tmp_path, caplog):
     caplog.set_level("INFO")
     write_optimum(tmp_path, oracle[1], GraphOptions(batch=1, last_only=True))
@@ -258,3 +285,13 @@ def test_a_closed_executor_refuses(oracle, tmp_path):
     loaded.close()
     with pytest.raises(ExecutorError, match="was closed"):
         stepper(loaded).run([Run([5, 6], 1)])
+
+
+def test_a_graph_that_onnx_runtime_refuses_is_one_sentence(oracle, tmp_path):
+    folder = write_optimum(tmp_path, oracle[1])
+    proto = onnx.load(str(folder / "model.onnx"))
+    proto.graph.node[5].op_type = "NoSuchOperator"
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(ModelError, match="cannot load.*NoSuchOperator") as caught:
+        load_onnx(folder)
+    assert "\n" not in str(caught.value)

@@ -97,9 +97,8 @@ class OnnxExecutor:
         """
         progress(0.05)
         try:
-            session = DecoderSession.load(graph, spec.ports, threads=config.threads)
+            session, abilities = _load_session(spec, graph, config)
             progress(0.9)
-            abilities = check_graph(session, spec)
             store = KvStore(
                 spec.kv_layers,
                 num_blocks=num_blocks,
@@ -194,6 +193,26 @@ class OnnxExecutor:
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""
         self._runner = self.store = None
+
+
+def _load_session(
+    spec: OnnxSpec, graph: Path, config: EngineConfig
+) -> tuple[DecoderSession, Abilities]:
+    """Load a graph, and find out what it can do; if it cannot be run, once more without reuse of memory.
+
+    Raises:
+        ModelError: it cannot be used either way.
+    """
+    session = DecoderSession.load(graph, spec.ports, threads=config.threads)
+    try:
+        return session, check_graph(session, spec)
+    except ModelError as error:
+        reason = str(error)  # not the error, whose traceback holds the session
+    del session  # its weights, before they are read again
+    session = DecoderSession.load(graph, spec.ports, threads=config.threads, reuses_memory=False)
+    abilities = check_graph(session, spec)
+    _log.warning("%s takes more memory for activations: %s", config.name, reason)
+    return session, abilities
 
 
 class _Step:

@@ -69,13 +69,18 @@ class DecoderSession:
         self.threads = threads
 
     @classmethod
-    def load(cls, graph: Path, ports: GraphPorts, *, threads: int | None) -> Self:
+    def load(
+        cls, graph: Path, ports: GraphPorts, *, threads: int | None, reuses_memory: bool = True
+    ) -> Self:
         """Load a graph and its weights.
 
         Args:
             graph: the ONNX file, whose header was checked (`engine.models.onnx_folder`).
             ports: names of its inputs and outputs.
             threads: compute threads; None for the default of the native executor.
+            reuses_memory: whether values of the graph may take the memory of others that are no longer
+                needed. ONNX Runtime decides it by the shapes that the graph states, and fails if these are
+                wrong.
 
         Raises:
             ModelError: ONNX Runtime cannot load it.
@@ -86,6 +91,7 @@ class DecoderSession:
         options.intra_op_num_threads = count
         options.inter_op_num_threads = 1
         options.log_severity_level = _SILENT
+        options.enable_mem_reuse = reuses_memory
         options.enable_mem_pattern = False  # planned for shapes that come again; here few do
         try:
             session = onnxruntime.InferenceSession(
