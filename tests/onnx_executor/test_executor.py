@@ -292,6 +292,6 @@ def test_a_graph_that_onnx_runtime_refuses_is_one_sentence(oracle, tmp_path):
     proto = onnx.load(str(folder / "model.onnx"))
     proto.graph.node[5].op_type = "NoSuchOperator"
     (folder / "model.onnx").write_bytes(proto.SerializeToString())
-    with pytest.raises(ModelError, match="cannot load.*NoSuchOperator") as caught:
+    with pytest.raises(ModelError, match=r"cannot load.*NoSuchOperator") as caught:
         load_onnx(folder)
     assert "\n" not in str(caught.value)
