@@ -44,7 +44,7 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, minilm (embeddings), a GGUF file, a model directory, a Hugging Face id "
+            help="smollm2, minilm (embeddings), a GGUF or ONNX file, a model directory, a Hugging Face id "
             "(org/name, or org/name:CHOICE if it has several GGUF files), an address of its pages, or a link "
             "to a GGUF file on any server."
         ),
@@ -148,7 +148,7 @@ def show(
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
-        "Packed on disk": _packed_files(packed),
+        "Packed on disk": _packed_files(packed, is_native=isinstance(opened.spec, ModelSpec)),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
         "SHA-256": _digests(model),
     }
@@ -212,7 +212,9 @@ def _origin(model: "InstalledModel") -> dict[str, object]:
     }
 
 
-def _packed_files(entries: "list[CachedWeights]") -> str:
+def _packed_files(entries: "list[CachedWeights]", *, is_native: bool) -> str:
+    if not is_native:
+        return "never: only the native executor keeps them"
     files = "\n".join(f"{_megabytes(entry.size)} in {entry.path}" for entry in entries)
     return files or "not yet: the first load writes them, if they take 128 MiB or more"
 

@@ -63,7 +63,8 @@ class EngineOptions:
         words="cpu cores processors")] = None
     dispatch: Annotated[DispatchLevel, Row(
         "Instruction-set level: auto, amx, avx512, avxvnni, avx2 or portable.")] = "auto"
-    executor: Annotated[ExecutorChoice, Row("Executor: auto, native (CPU, in Rust) or torch.")] = "auto"
+    executor: Annotated[ExecutorChoice, Row(
+        "Executor: auto, native (CPU, in Rust), torch or onnx.")] = "auto"
     device: Annotated[Device, Row("Device of the torch executor: auto, cpu or cuda.",
         words="gpu cuda graphics card")] = "auto"
     dtype: Annotated[DtypeChoice, Row("Data type of the torch executor: auto, f32, f16 or bf16.",

@@ -9,7 +9,7 @@ from engine.api.scheduling import Scheduling
 WeightMode = Literal["stored", "q8", "q4"]
 KvDtype = Literal["auto", "f16", "bf16", "f32", "int8"]
 DispatchLevel = Literal["auto", "amx", "avx512", "avxvnni", "avx2", "portable"]
-ExecutorChoice = Literal["auto", "native", "torch"]
+ExecutorChoice = Literal["auto", "native", "torch", "onnx"]
 ComputeDtype = Literal["f32", "f16", "bf16"]
 EmbeddingPrecision = Literal["f32", "int8"]
 DtypeChoice = Literal["auto", "f32", "f16", "bf16"]
@@ -31,7 +31,7 @@ class EngineConfig:
     """Engine settings.
 
     Attributes:
-        model: a GGUF file, or a directory with config.json and safetensors.
+        model: a GGUF file, a directory with config.json and safetensors, or a model in ONNX.
         name: the model's name on the screen and over HTTP.
         max_num_seqs: number of rows, i.e. of requests that run concurrently.
         max_num_batched_tokens: token budget of one step.
@@ -75,7 +75,7 @@ class EngineConfig:
         threads: compute threads; None takes the physical cores available to this process.
         dispatch: instruction-set level; `auto` takes the best that the machine has. Native only.
         executor: `auto` takes the native executor for models that it supports, unless a setting
-            below requires torch; torch otherwise.
+            below requires torch; onnx for models in ONNX; torch otherwise.
         device: device of the torch executor; `auto` takes a GPU if there is one.
         dtype: compute dtype of the torch executor; `auto` takes the checkpoint's.
         attention: attention backend of the torch executor; `auto` takes Triton's on a GPU.

@@ -45,6 +45,10 @@ class Fields:
         """Whether the key holds a list."""
         return isinstance(self._values.get(key), list)
 
+    def is_true(self, key: str) -> bool:
+        """Whether the key holds true."""
+        return self._values.get(key) is True
+
     def is_mapping(self, key: str) -> bool:
         """Whether the key holds an object."""
         return isinstance(self._values.get(key), dict)

@@ -22,23 +22,22 @@ _log = logging.getLogger(__name__)
 SUFFIX = ".swap"
 _LAYOUT = 3
 """Version of a block's byte layout, arithmetic and key; increment it when one of them changes."""
+_LIBRARIES = {"torch": ("torch", "transformers"), "onnx": ("onnxruntime",)}
+"""Packages that compute KV, by the executor's kind."""
 
 
 def swap_identity(salt: bytes, info: ExecutorInfo, block_bytes: int) -> bytes:
     """A 32-byte hash of everything except the tokens that determines a block's bytes.
 
     Unlike the salt it outlives the process, so it includes settings resolved at run time: the
-    instruction-set level, the KV type, and for the torch executor the versions of torch and
-    transformers.
+    instruction-set level, the KV type, and the versions of the libraries that compute.
 
     Args:
         salt: `engine.memory.kv_identity.kv_salt`.
         info: the loaded executor.
         block_bytes: bytes per block.
     """
-    libraries = []
-    if info.kind == "torch":
-        libraries = [_version(name) for name in ("torch", "transformers")]
+    libraries = [_version(name) for name in _LIBRARIES.get(info.kind, ())]
     facts = [
         _LAYOUT,
         salt.hex(),

@@ -17,9 +17,12 @@ from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import FLOAT_FORMATS, native_kv_dtype
+from engine.executors.onnx.settings import onnx_kv_dtype
 from engine.memory.host import available_memory, resident_anonymous_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.content_digest import content_digest
+from engine.models.onnx_spec import OnnxSpec
+from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.draft_headers import DraftHeaders, read_draft_headers, with_draft
 from engine.text.sequence_breakers import BreakerCompiler
@@ -141,7 +144,7 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
         requested_bytes=config.kv_cache_bytes,
         available=available,
         limit=config.memory_bytes,
-        can_quantize=not isinstance(headers.model.spec, TransformersSpec)
+        can_quantize=isinstance(headers.model.spec, ModelSpec)
         and headers.memory.weight_format in FLOAT_FORMATS,
     )
 
@@ -206,6 +209,8 @@ def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """
     if isinstance(model.spec, TransformersSpec):
         return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
+    if isinstance(model.spec, OnnxSpec):
+        return onnx_kv_dtype(config.kv_dtype, model.spec)
     return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format, config.weights)
 
 
@@ -294,7 +299,7 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
 
 
 def open_from_disk(config: EngineConfig) -> "OpenModel":
-    """The default opener: a GGUF file or a safetensors directory."""
+    """The default opener: a GGUF file, a safetensors directory or a model in ONNX."""
     from engine.executors.open_model import open_model
 
     return open_model(config.model, config)
@@ -308,7 +313,7 @@ def load_executor(
     max_model_len: int,
     progress: Callable[[float], None],
 ) -> Executor:
-    """The default executor factory: the torch executor for `TransformersSpec`, else the native one."""
+    """The default executor factory: the executor that the class of the model's spec stands for."""
     if isinstance(model.spec, TransformersSpec):
         from engine.executors.torch.executor import TorchExecutor
 
@@ -321,6 +326,20 @@ def load_executor(
             parameters=model.parameters,
             progress=progress,
             images=model.images,
+        )
+    if isinstance(model.spec, OnnxSpec):
+        from engine.executors.onnx.executor import OnnxExecutor
+
+        return OnnxExecutor.load(
+            model.spec,
+            model.paths[0],
+            config,
+            num_blocks=num_blocks,
+            max_model_len=max_model_len,
+            weight_format=model.weight_format,
+            weight_bytes=model.weight_bytes,
+            parameters=model.parameters,
+            progress=progress,
         )
     from engine.executors.native import NativeExecutor
 
