@@ -54,7 +54,14 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-"""The template for models without one: a common training format."""
+"""The template for models without one whose vocabulary has its marks: a common training format."""
+
+_CONTINUING = (
+    "{% for message in messages %}"
+    "{% if not loop.first and message['role'] != 'assistant' %}{{ '\n\n' }}{% endif %}"
+    "{{ message['content'] }}{% endfor %}"
+)
+"""The template for models that know no turns: what was written so far."""
 
 _PROBE = "a message's text"
 """The content by which a template is asked for the form of contents that it reads."""
@@ -77,7 +84,7 @@ class ChatTemplate:
 
     Attributes:
         source: its Jinja source.
-        is_fallback: whether the model has no template and this is ChatML.
+        is_fallback: whether the model has no template and this is ChatML, or none.
         tokens: texts of special tokens by template variable.
         for_tools: a template of its own for conversations with tools, which some models have; None for none.
     """
@@ -110,6 +117,18 @@ class ChatTemplate:
             self.for_tools._no_tools = []  # it loops over tools without asking for them
         self._no_tools: list[TemplateTool] | None = None
         self._sandbox = sandbox
+
+    @classmethod
+    def continuing_text(cls, tokens: Mapping[str, str], *, begins: bool) -> "ChatTemplate":
+        """The template of a model that continues text: contents without roles, a blank line after each answer.
+
+        Args:
+            tokens: texts of special tokens by template variable.
+            begins: whether the model expects the beginning-of-sequence token.
+        """
+        template = cls(("{{ bos_token }}" if begins else "") + _CONTINUING, tokens=tokens)
+        template.is_fallback = True
+        return template
 
     def render(
         self,
