@@ -120,7 +120,7 @@ class ChatTemplate:
 
     @classmethod
     def continuing_text(cls, tokens: Mapping[str, str], *, begins: bool) -> "ChatTemplate":
-        """The template of a model that continues text: contents without roles, a blank line after each answer.
+        """The template of a model that continues text: contents without roles, a blank line after an answer.
 
         Args:
             tokens: texts of special tokens by template variable.

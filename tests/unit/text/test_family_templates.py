@@ -324,3 +324,28 @@ def test_built_in_tools_of_gpt_oss_and_the_date_are_written():
     assert text == theirs("gpt-oss", [USER], (), True, variables)
     assert "Current date: 2026-02-03" in text
     assert "namespace browser" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "begun"),
+    [
+        ("gemma-4", {}, False),
+        ("gemma-4", {"enable_thinking": True}, None),
+        ("glm-4.6", {}, None),
+        ("glm-4.6", {"enable_thinking": False}, False),
+        ("gpt-oss", {}, None),
+        ("nemotron-3", {}, True),
+        ("nemotron-3", {"enable_thinking": False}, False),
+        ("olmo-3", {}, True),
+        ("qwen3", {}, None),
+        ("qwen3", {"enable_thinking": False}, False),
+        ("qwen3.5", {}, True),
+        ("qwen3.5", {"enable_thinking": False}, False),
+        ("smollm3", {}, None),
+        ("smollm3", {"enable_thinking": False}, False),
+    ],
+)
+def test_it_is_known_whether_the_prompt_begins_or_leaves_out_the_reasoning(name, variables, begun):
+    """None: the answer itself may begin it."""
+    text = template(name).render([USER], variables=variables)
+    assert markers_of(SOURCES[name]).begun_in(text[text.rindex("Wie geht's?") :]) is begun
