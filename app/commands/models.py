@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.executors.weight_cache import CachedWeights, WeightCache
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
+    from engine.text.tokenizer import Tokenizer
 
 models_app = typer.Typer(
     no_args_is_help=True, help="List, add, verify and remove the models on this machine."
@@ -140,9 +141,7 @@ def show(
         else f"{spec.num_layers} layers",
         "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}",
         "Context": f"{opened.spec.context_length:,} tokens",
-        "Chat template": "its own"
-        if opened.tokenizer.has_chat_template
-        else "none: ChatML is used",
+        "Chat template": _chat_template(opened.tokenizer),
         "Tool calls": f"in the form {facts['tool_call_form']}; decided "
         + ("by measured probabilities" if is_measured else "by what the model writes"),
         "Size": _megabytes(opened.file_bytes),
@@ -154,6 +153,12 @@ def show(
     }
     notes = opened.tokenizer.notes
     _print_facts(shown | ({"Notes": "\n".join(notes)} if notes else {}))
+
+
+def _chat_template(tokenizer: "Tokenizer") -> str:
+    if tokenizer.has_chat_template:
+        return "its own"
+    return "none: the model continues text" if tokenizer.continues_text else "none: ChatML is used"
 
 
 def _weight_mode(text: str) -> "WeightMode":

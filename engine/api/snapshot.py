@@ -50,7 +50,8 @@ class ModelInfo:
 
     `sees_images`: whether requests may have images. `draft_model`: the name of its draft model, if it has
     one. `digest`: identifies the contents of its files on every machine (`engine.models.content_digest`);
-    empty if it has none.
+    empty if it has none. `continues_text`: whether it has no chat template and knows no turns, so that chats
+    are texts that it continues.
     """
 
     name: str
@@ -68,6 +69,7 @@ class ModelInfo:
     sees_images: bool = False
     draft_model: str | None = None
     digest: str = ""
+    continues_text: bool = False
 
     @property
     def is_small(self) -> bool:

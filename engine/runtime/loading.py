@@ -295,6 +295,7 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         sees_images=opened.model.images is not None,
         draft_model=None if opened.draft is None else opened.draft.model.name,
         digest=content_digest(opened.model.paths),
+        continues_text=opened.model.tokenizer.continues_text,
     )
 
 

@@ -10,6 +10,7 @@ from engine.text.tool_calls.thresholds import CallThresholds, Threshold
 from tests.fakes.family_templates import QWEN
 from tests.fakes.tiny_checkpoint import tiny_config, write_checkpoint
 from tests.fakes.tiny_gguf import write_tiny_gguf
+from tests.fakes.tiny_vocabulary import base_fields
 from tests.parity.cached_loading import load
 
 MEASURED = CallThresholds(Threshold(1.0), Threshold(0.0), Threshold(-0.5))
@@ -61,6 +62,16 @@ def test_show_tells_what_of_a_file_is_not_used(run, tmp_path):
     ]
     assert "it is ignored." in run("show", file).stdout
     assert "odd is ready" in run("add", file).stdout
+
+
+def test_show_tells_that_a_base_model_continues_text(run, tmp_path):
+    file = str(write_tiny_gguf(tmp_path / "base.gguf", fields=base_fields()))
+    shown = json.loads(run("show", file, "--json").stdout)
+    assert not shown["chat_template"]
+    assert shown["notes"] == ["The model has no chat template: it continues text."]
+    assert "none: the model continues text" in run("show", file).stdout
+    plain = str(write_tiny_gguf(tmp_path / "p.gguf", fields={"tokenizer.chat_template": None}))
+    assert "none: ChatML is used" in run("show", plain).stdout
 
 
 def test_show_names_the_form_of_tool_calls(run, tmp_path):
