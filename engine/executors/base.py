@@ -109,6 +109,10 @@ class StepPlan:
             it in its row and is scored, and the number of alternatives to return besides its logprob.
         images: the runs of image tokens in the step; empty for a model that sees no images. Their
             embeddings are computed from the image instead of looked up.
+        state_slots: [max_rows] int32, row → slot of its recurrent state, -1 for rows without a request;
+            empty for a model without recurrent layers. A run that begins at position 0 begins with a
+            zeroed state, whatever the slot holds; any other run begins with the slot's content. The step
+            leaves the state after the run's last token in the slot. No two rows of a step have the same.
     """
 
     rows: NDArray[np.int32]
@@ -135,6 +139,7 @@ class StepPlan:
     score_targets: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     score_tops: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     images: tuple[ImageRun, ...] = ()
+    state_slots: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,4 +306,52 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Free weights and KV storage. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class StateKeeper(Protocol):
+    """An executor of models with recurrent layers: beside the KV blocks it owns a pool of *state slots*.
+
+    A slot holds the state of one sequence after some token: that of all recurrent layers, in fp32. Its bytes
+    are undefined until a step or a copy writes them. `engine.memory.recurrent_states` tracks what each
+    slot holds. Called by the engine's thread only, between steps.
+
+    After an `ExecutorError` with an `entry` nothing was computed, and all slots are as before the step; after
+    any other failed step, those of its rows are undefined.
+    """
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of a slot; 0 for a model without recurrent layers, which has no slots."""
+        ...
+
+    def copy_states(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy slot `sources[i]` to slot `targets[i]`, in order: a target may be a later source.
+
+        On return the copy is done or ordered before the next step.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
+        ...
+
+    def read_states(self, slots: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy slot `slots[i]` into `out[i]`, [n, state_bytes], in main memory; done on return.
+
+        The layout of the bytes is private to executors of the same model and settings.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
+        ...
+
+    def write_states(self, slots: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy `data[i]`, as returned by `read_states`, into slot `slots[i]`.
+
+        On return the copy is done or ordered before the next step, and `data` may be reused.
+
+        Raises:
+            ExecutorError: nothing was copied.
+        """
         ...

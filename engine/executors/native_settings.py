@@ -32,7 +32,7 @@ def native_kv_dtype(
     if kv_dtype != "auto":
         return kv_dtype
     in_floats = weight_format in FLOAT_FORMATS and weights == "stored"
-    return "f16" if spec.qkv_bias or in_floats else "int8"
+    return "f16" if spec.has_key_bias or in_floats else "int8"
 
 
 def reject_torch_settings(config: EngineConfig) -> None:

@@ -1,0 +1,186 @@
+"""`StateCheckpoints`: recurrent states kept at block borders, each at a node of the prefix trie.
+
+A checkpoint is the state after the last token of an indexed block, in a slot of its own. Together with the KV
+blocks up to there it is all that a sequence needs to continue from that token.
+
+Invariants: a block has at most one checkpoint, and the checkpoint of a block that was evicted is dropped by
+`drop_evicted`, which the block manager calls after every allocation that evicted blocks. A block's generation
+tells that it was allocated again, so that its checkpoint is of other tokens.
+
+Which checkpoint is dropped for another is decided by *GreedyDual* (Cao and Irani 1997): a checkpoint's priority
+is the seconds that it saves, plus the priority of the checkpoint that was last dropped when it was made or used
+last. The seconds are those to compute its tokens again from the nearest checkpoint above it. All have the same
+size.
+
+Cost: finding one is one numpy expression over the blocks of a path; dropping one is a pass over all of them,
+of which there are some hundreds at most.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+NO_ROW = -1
+NOMINAL_TOKEN_S = 1e-3
+"""Seconds to compute a token while the step-time model is not fitted; only ratios matter then."""
+
+
+@dataclass(slots=True, eq=False)
+class Checkpoint:
+    """A kept state.
+
+    Attributes:
+        block: the block after whose last token it is.
+        generation: that of the block.
+        slot: the slot that holds it.
+        tokens: number of tokens up to there.
+        key: identifies salt and tokens, for the state store; empty without a prefix cache.
+        parent: the nearest checkpoint above it when it was made, or that one's parent once it was dropped.
+        priority: see the module.
+        row: the running row whose *tail* it is: the row's next checkpoint takes its slot. `NO_ROW` for a
+            checkpoint that stays.
+        saved: whether the state store has it, or is writing it.
+    """
+
+    block: int
+    generation: int
+    slot: int
+    tokens: int
+    key: bytes
+    parent: "Checkpoint | None" = field(repr=False)
+    priority: float = 0.0
+    row: int = NO_ROW
+    saved: bool = False
+
+
+class StateCheckpoints:
+    """The checkpoints of one pool. Changed by the engine's thread only; any thread may call `find`.
+
+    Attributes:
+        recompute_seconds: predicts the seconds to compute tokens behind others; None if unknown.
+        num_evicted: checkpoints dropped for others or with their blocks.
+    """
+
+    def __init__(self, num_blocks: int, generations: Callable[[], NDArray[np.uint32]]) -> None:
+        """No checkpoints.
+
+        Args:
+            num_blocks: blocks of the pool.
+            generations: [num_blocks] uint32, how often each block has been allocated.
+        """
+        self._generations = generations
+        self._by_block: dict[int, Checkpoint] = {}
+        self._has: NDArray[np.bool_] = np.zeros(num_blocks, np.bool_)
+        self._clock = 0.0
+        self.recompute_seconds: Callable[[int, int], float | None] = _unknown
+        self.num_evicted = 0
+
+    def __len__(self) -> int:
+        return len(self._by_block)
+
+    def __iter__(self) -> Iterator[Checkpoint]:
+        return iter(self._by_block.values())
+
+    def at(self, block: int) -> Checkpoint | None:
+        """The checkpoint of a block."""
+        return self._by_block.get(block)
+
+    def blocks(self) -> NDArray[np.bool_]:
+        """[num_blocks] bool, which blocks have one: a copy."""
+        return self._has.copy()
+
+    def find(self, path: NDArray[np.int32]) -> Checkpoint | None:
+        """The deepest checkpoint on a path of indexed blocks, given from the first one on. Any thread."""
+        found = np.flatnonzero(self._has[path])
+        return None if not found.size else self._by_block.get(int(path[found[-1]]))
+
+    def add(
+        self, block: int, slot: int, tokens: int, key: bytes, path: NDArray[np.int32]
+    ) -> Checkpoint:
+        """Record a checkpoint of an indexed block that has none.
+
+        Args:
+            block: the block.
+            slot: holds the state.
+            tokens: number of tokens up to the block's end.
+            key: see `Checkpoint`.
+            path: [B] int32, the blocks above it.
+        """
+        if block in self._by_block:
+            raise AssertionError(f"block {block} has a checkpoint already")
+        generation = int(self._generations()[block])
+        added = Checkpoint(block, generation, slot, tokens, key, self.find(path))
+        self._by_block[block] = added
+        self._has[block] = True
+        self.touch(added)
+        return added
+
+    def touch(self, checkpoint: Checkpoint) -> None:
+        """Record that a checkpoint was made or used now."""
+        checkpoint.priority = self._clock + self.price(checkpoint.tokens, checkpoint.parent)
+
+    def price(self, tokens: int, parent: Checkpoint | None) -> float:
+        """Seconds that a checkpoint after `tokens` tokens saves, with `parent` as the next one above it."""
+        above = 0 if parent is None else parent.tokens
+        seconds = self.recompute_seconds(tokens - above, above)
+        return (tokens - above) * NOMINAL_TOKEN_S if seconds is None else seconds
+
+    def is_worth(self, tokens: int, path: NDArray[np.int32], victim: Checkpoint) -> bool:
+        """Whether a checkpoint after `tokens` tokens on this path is worth more than another one."""
+        return self._clock + self.price(tokens, self.find(path)) > victim.priority
+
+    def cheapest(self, but: Checkpoint | None = None) -> Checkpoint | None:
+        """The checkpoint that is dropped next, other than `but`."""
+        others = (one for one in self if one is not but)
+        return min(others, key=lambda one: one.priority, default=None)
+
+    def evict(self, checkpoint: Checkpoint) -> None:
+        """Drop a checkpoint for another one; those below it gain what they save more from now on."""
+        self._clock = max(self._clock, checkpoint.priority)
+        self.num_evicted += 1
+        self.drop(checkpoint)
+
+    def drop(self, checkpoint: Checkpoint) -> None:
+        """Drop a checkpoint; its slot belongs to the caller."""
+        if self._by_block.pop(checkpoint.block) is not checkpoint:
+            raise AssertionError(f"block {checkpoint.block} has another checkpoint")
+        self._has[checkpoint.block] = False
+        for below in self:
+            if below.parent is checkpoint:
+                before = self.price(below.tokens, checkpoint)
+                below.parent = checkpoint.parent
+                below.priority += self.price(below.tokens, below.parent) - before
+
+    def drop_evicted(self) -> list[Checkpoint]:
+        """Drop the checkpoints of blocks that were allocated again; their slots belong to the caller."""
+        if not self._by_block:
+            return []
+        generations = self._generations()
+        gone = [one for one in self if generations[one.block] != one.generation]
+        for checkpoint in gone:
+            self.num_evicted += 1
+            self.drop(checkpoint)
+        return gone
+
+    def check_integrity(self) -> None:
+        """Raise if an invariant is violated; for tests.
+
+        Raises:
+            AssertionError: a checkpoint is of an evicted block, or the index of blocks is wrong.
+        """
+        generations = self._generations()
+        for block, one in self._by_block.items():
+            if one.block != block or generations[block] != one.generation:
+                raise AssertionError(f"block {block} was evicted, but has a checkpoint")
+            if one.parent is not None and one.parent.tokens >= one.tokens:
+                raise AssertionError(f"the checkpoint of block {block} is not below its parent")
+            if one.parent is not None and self._by_block.get(one.parent.block) is not one.parent:
+                raise AssertionError(f"the parent of the checkpoint of block {block} was dropped")
+        if set(np.flatnonzero(self._has).tolist()) != set(self._by_block):
+            raise AssertionError("the index of blocks with checkpoints is wrong")
+
+
+def _unknown(*_: int) -> None:
+    return None
