@@ -23,7 +23,7 @@ and one call of the executor if any of them reached a border.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,7 +157,7 @@ class RecurrentStates:
             if self.checkpoints.at(source.block) is not source:
                 return None
             self.checkpoints.touch(source)
-            slot = self._take_slot(but=source)
+            slot = self._take_slot(but=(source,))
             if slot is None:  # it has the last slot: the row takes it over
                 slot = source.slot
                 self._forget(source)
@@ -290,9 +290,9 @@ class RecurrentStates:
                 self._set_borders(row, [border for border in self._borders[row] if border > count])
 
     def _save(self, table: RowTable, rows: NDArray[np.int32]) -> None:
-        made: list[Checkpoint] = []
+        made: list[Checkpoint] = []  # not dropped for one another: their slots are not written yet
         for row in rows.tolist():
-            checkpoint = self._make(table, row)
+            checkpoint = self._make(table, row, made)
             if checkpoint is not None:
                 made.append(checkpoint)
                 self._copy_later(int(self.slots[row]), checkpoint.slot)
@@ -303,8 +303,14 @@ class RecurrentStates:
             for checkpoint in made:
                 self._drop(checkpoint)
 
-    def _make(self, table: RowTable, row: int) -> Checkpoint | None:
-        """Record a checkpoint of a row at its last computed token; None if there is one, or no slot for it."""
+    def _make(self, table: RowTable, row: int, made: list[Checkpoint]) -> Checkpoint | None:
+        """Record a checkpoint of a row at its last computed token; None if there is one, or no slot for it.
+
+        Args:
+            table: the rows.
+            row: a row at a block border.
+            made: the checkpoints of this step, which are kept.
+        """
         tokens = int(table.num_computed[row])
         path = table.block_tables[row, : tokens // self._block_size]
         block, above = int(path[-1]), path[:-1]
@@ -323,10 +329,16 @@ class RecurrentStates:
             self._forget(tail)
             self.checkpoints.drop(tail)
         else:
-            taken = self._take_for_checkpoint(tokens, above, stays=stays)
-            if taken is None:
+            victim = None if self._free else self.checkpoints.cheapest(made)
+            if victim is None and not self._free:
                 return None
-            slot = taken
+            if (
+                victim is not None
+                and not stays
+                and not self.checkpoints.is_worth(tokens, above, victim)
+            ):
+                return None
+            slot = self._free.pop() if victim is None else self._evict(victim)
         checkpoint = self.checkpoints.add(block, slot, tokens, self._key(table, row, tokens), above)
         if not stays:
             checkpoint.row = row
@@ -341,26 +353,15 @@ class RecurrentStates:
         )
         return self._keys.of_row(row, identity, table.cache_salts.get(row, NO_CACHE_SALT))
 
-    def _take_for_checkpoint(
-        self, tokens: int, above: NDArray[np.int32], *, stays: bool
-    ) -> int | None:
-        """A slot for a checkpoint; None if all are active, or those of others are worth more than a tail."""
-        victim = None if self._free else self.checkpoints.cheapest()
-        if (
-            victim is not None
-            and not stays
-            and not self.checkpoints.is_worth(tokens, above, victim)
-        ):
-            return None
-        return self._take_slot()
-
-    def _take_slot(self, but: Checkpoint | None = None) -> int | None:
-        """A free slot, or that of the cheapest checkpoint other than `but`; None if there is none."""
+    def _take_slot(self, but: Collection[Checkpoint] = ()) -> int | None:
+        """A free slot, or that of the cheapest checkpoint not in `but`; None if there is none."""
         if self._free:
             return self._free.pop()
         victim = self.checkpoints.cheapest(but)
-        if victim is None:
-            return None
+        return None if victim is None else self._evict(victim)
+
+    def _evict(self, victim: Checkpoint) -> int:
+        """Drop a checkpoint for another state; its slot."""
         self._store_victim(victim)
         self._forget(victim)
         self.checkpoints.evict(victim)

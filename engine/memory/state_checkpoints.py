@@ -16,7 +16,7 @@ Cost: finding one is one numpy expression over the blocks of a path; dropping on
 of which there are some hundreds at most.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,9 +131,9 @@ class StateCheckpoints:
         """Whether a checkpoint after `tokens` tokens on this path is worth more than another one."""
         return self._clock + self.price(tokens, self.find(path)) > victim.priority
 
-    def cheapest(self, but: Checkpoint | None = None) -> Checkpoint | None:
-        """The checkpoint that is dropped next, other than `but`."""
-        others = (one for one in self if one is not but)
+    def cheapest(self, but: Collection[Checkpoint] = ()) -> Checkpoint | None:
+        """The checkpoint that is dropped next, other than those in `but`."""
+        others = (one for one in self if one not in but)
         return min(others, key=lambda one: one.priority, default=None)
 
     def evict(self, checkpoint: Checkpoint) -> None:
