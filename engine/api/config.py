@@ -20,6 +20,11 @@ AttentionBackend = Literal["auto", "reference", "triton"]
 DEFAULT_MAX_HOLD_S = 45.0
 """Below the 60 s after which impatient HTTP clients give up a response that has not begun."""
 
+DEFAULT_STATE_INTERVAL = 1024
+"""Two steps of the default token budget: what a fork at any token takes at most, and half of it on average.
+The state of Qwen3.5's shapes takes as much as the KV of 3,000 tokens, so that checkpoints at half the
+interval would take six times the memory of the KV."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
@@ -40,6 +45,11 @@ class EngineConfig:
         kv_dtype: element type of the KV cache; `auto` is int8 or f16 in the native executor
             (`engine.executors.native_settings`), and the compute dtype in the torch executor. `int8`
             (native only) has one scale per token and head.
+        state_slots: recurrent states in the pool, of running requests and checkpoints; None takes at most
+            half of the pool's bytes (`engine.memory.kv_cache_config.choose_state_slots`). Like
+            `state_interval`, only for models with recurrent layers.
+        state_interval: tokens between checkpoints of a recurrent state, rounded down to whole blocks: a fork
+            computes so many tokens again at most.
         swap_bytes: capacity of the swap tier for KV blocks; 0 disables it. Swapped blocks are found
             by prefix, so this requires prefix caching.
         swap_dir: directory of the swap file, which persists across processes; None keeps swapped
@@ -84,6 +94,8 @@ class EngineConfig:
     memory_bytes: int | None = None
     weights: WeightMode = "stored"
     kv_dtype: KvDtype = "auto"
+    state_slots: int | None = None
+    state_interval: int = DEFAULT_STATE_INTERVAL
     swap_bytes: int = 0
     swap_dir: Path | None = None
     weight_cache_bytes: int = 0

@@ -314,6 +314,8 @@ class BlockMap:
             order.
         held_blocks, held_by: [holds] int32, every pair of a block and the index in `owners` of a request
             that holds it, request by request in sequence order. A shared block occurs several times.
+        checkpoints: [C] int32, ascending: the blocks after which a recurrent state is kept; empty for a model
+            without recurrent layers.
     """
 
     epoch: int
@@ -327,6 +329,7 @@ class BlockMap:
     last_used: NDArray[np.float64]
     held_blocks: NDArray[np.int32]
     held_by: NDArray[np.int32]
+    checkpoints: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def blocks_of(self, request_id: str) -> NDArray[np.int32]:
         """[B] int32, the blocks of a request in sequence order; empty if it holds none."""

@@ -24,12 +24,14 @@ class MemoryPlan:
         weight_format: type of most weights in memory, such as `Q4_K`.
         work_bytes: the buffers of a step, all of which the largest steps touch.
         block_bytes: a KV block: keys, values, scales and padding of all layers.
+        state_bytes: the recurrent state of one sequence, of all layers; 0 for a model without recurrent ones.
     """
 
     weight_bytes: int
     work_bytes: int
     block_bytes: int
     weight_format: str
+    state_bytes: int = 0
 
 
 def plan_native(

@@ -117,11 +117,18 @@ class BlockManager:
     def lookup_prefix(self, tokens: NDArray[np.int32], cache_salt: bytes) -> tuple[int, int]:
         """Number of leading blocks of `tokens` in the pool, and of those that follow in the swap tier.
 
-        A hint, callable from any thread: references are not incremented and both numbers may change
-        at any time.
+        For a model with recurrent layers, only up to the last block after which there is a state. A hint,
+        callable from any thread: references are not incremented and both numbers may change at any time.
         """
         cached, swapped = self.find_prefix(tokens, cache_salt)
-        return len(cached), swapped
+        if self.recurrent is None:
+            return len(cached), swapped
+        path = cached[: (len(tokens) - 1) // self.block_size]
+        checkpoint, stored = self.recurrent.find(tokens, cache_salt, path, swapped)
+        if stored is not None:
+            count = stored.tokens // self.block_size
+            return min(count, len(path)), max(0, count - len(path))
+        return 0 if checkpoint is None else checkpoint.tokens // self.block_size, 0
 
     def find_prefix(
         self, tokens: NDArray[np.int32], cache_salt: bytes
@@ -153,6 +160,12 @@ class BlockManager:
     def num_evicted(self) -> int:
         """Cached blocks evicted since the pool was created. O(1)."""
         return self._allocator.stats().evicted_total
+
+    def save_idle(self) -> bool:
+        """Save some unsaved blocks or a state in the swap tier, while idle; False if there are none."""
+        if self.tier is None:
+            return False
+        return self.tier.save_idle() or (self.recurrent is not None and self.recurrent.save_idle())
 
     def state_counts(self) -> StateCounts:
         """Slots of recurrent states by what they hold; all zero without them."""

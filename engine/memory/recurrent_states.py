@@ -8,21 +8,22 @@ replaces. So a state cannot be shared, and cannot go back: it can only be copied
 * A row gets a slot when it is admitted, and keeps it until it finishes or is preempted. Its state begins with
   zeros, or as a copy of a checkpoint, of a running row's state, or of a state of the state store.
 * After a step that ended at a block border, a row's state is copied to a checkpoint of that block. At
-  the borders of `engine.memory.state_borders`, and every `interval` tokens of an answer, the checkpoint stays.
-  At all other borders it is the row's *tail*, whose slot the row's next checkpoint takes: so the end of an answer
-  has one, and a preempted row computes less than a block again.
-* Active slots go first: a checkpoint is dropped for a row, never the reverse. A tail takes a free slot or that
-  of a checkpoint which is worth less.
+  the borders of `engine.memory.state_borders`, and every `interval` tokens of an answer, the checkpoint
+  stays. At all other borders it is the row's *tail*, whose slot the row's next checkpoint takes: so the end
+  of an answer has one, and a preempted row computes less than a block again.
+* Active slots go first: a checkpoint is dropped for a row, never the reverse. A tail takes a free slot or
+  that of a checkpoint which is worth less.
 
 Invariants: no slot has two holders; the state in a row's slot is the one after `num_computed` tokens, except
 for rows whose copy is pending or that begin with zeros. Copies for admitted rows are collected and made
 before the step (`run_copies`), in the order of `take`, so a slot may be dropped and taken in one pass.
 
-Engine's thread only, except `find_stored` and the counts. Cost per step: a few numpy expressions over its rows,
+Engine's thread only, except `find`. Cost per step: a few numpy expressions over its rows,
 and one call of the executor if any of them reached a border.
 """
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
@@ -43,6 +44,8 @@ from engine.memory.state_store import StateStore
 _log = logging.getLogger(__name__)
 
 NO_SLOT = -1
+FLUSH_S = 10.0
+"""Time limit for storing states at shutdown, in seconds."""
 NO_BORDER = np.iinfo(np.int32).max
 
 
@@ -96,11 +99,12 @@ class RecurrentStates:
             num_slots: slots of the executor.
             max_rows: rows of the row table.
             num_blocks, block_size: of the block pool.
-            interval: tokens between checkpoints, a multiple of `block_size`.
+            interval: tokens between checkpoints, rounded down to whole blocks, at least one.
             state_bytes: bytes of a slot.
             control_ids: control tokens, with which messages begin and end.
             generations: as for `StateCheckpoints`.
         """
+        interval = max(1, interval // block_size) * block_size
         self.num_slots = num_slots
         self.state_bytes = state_bytes
         self.interval = interval
@@ -126,24 +130,34 @@ class RecurrentStates:
         """Whether a row can be admitted: some slot is free or a checkpoint's."""
         return bool(self._free) or len(self.checkpoints) > 0
 
-    def find_stored(
-        self, identity: NDArray[np.int32], cache_salt: bytes, *, above: int, limit: int
-    ) -> StoredState | None:
-        """The longest stored state of the first more than `above`, at most `limit` tokens. Any thread.
+    def find(
+        self,
+        identity: NDArray[np.int32],
+        cache_salt: bytes,
+        path: NDArray[np.int32],
+        num_swapped: int,
+    ) -> tuple[Checkpoint | None, StoredState | None]:
+        """The states with which a request can begin. Any thread.
 
         Args:
-            identity: identity tokens.
-            cache_salt: digest of the request's cache salt.
-            above: tokens that need a longer one to be of use.
-            limit: tokens whose KV is cached.
+            identity: identity tokens of the request.
+            cache_salt: digest of its cache salt.
+            path: [B] int32, its leading blocks in the pool, without the block of its last token.
+            num_swapped: blocks after these in the swap tier.
+
+        Returns:
+            The checkpoint after the most tokens, and the stored state after more tokens than that.
         """
-        if self.store is None:
-            return None
-        lengths = [length for length in self.store.lengths() if above < length <= limit]
+        checkpoint, store = self.checkpoints.find(path), self.store
+        if store is None:
+            return checkpoint, None
+        above = 0 if checkpoint is None else checkpoint.tokens
+        limit = (len(path) + num_swapped) * self._block_size
+        lengths = [length for length in store.lengths() if above < length <= limit]
         for length, key in self._keys.of_prefixes(identity, cache_salt, sorted(lengths)):
-            if self.store.has(key):
-                return StoredState(key, length)
-        return None
+            if store.has(key):
+                return checkpoint, StoredState(key, length)
+        return checkpoint, None
 
     def take(self, source: StateSource | None) -> int | None:
         """A slot for a row that is about to be placed, with a copy of `source` before the next step.
@@ -415,7 +429,7 @@ class RecurrentStates:
                 checkpoint.key = b""
 
     def drop_evicted(self) -> None:
-        """Drop the checkpoints of blocks that were evicted; those that are not stored yet are stored first."""
+        """Drop the checkpoints of blocks that were evicted; they are stored first if they are not yet."""
         for checkpoint in self.checkpoints.drop_evicted():
             self._store_victim(checkpoint)
             self._forget(checkpoint)
@@ -442,6 +456,17 @@ class RecurrentStates:
         if not unsaved or saved >= self.store.capacity:
             return False
         return self._store(max(unsaved, key=lambda one: one.priority), wait=True)
+
+    def close(self, seconds: float = FLUSH_S) -> None:
+        """Store what is not stored yet for at most `seconds`, and close the store."""
+        store = self.store
+        if store is None:
+            return
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self.save_idle():
+            pass
+        self.store = None
+        store.close()
 
     def _store_victim(self, checkpoint: Checkpoint) -> None:
         if self.store is not None and checkpoint.key and not checkpoint.saved:

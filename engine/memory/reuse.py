@@ -100,7 +100,7 @@ class ReuseFinder:
         wanted = min(sequence.donor_tokens, sequence.num_reusable_tokens)
         num_pending_tokens = table.num_tokens[row] - table.num_computed[row]
         waits = bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
-        if waits and self._blocks.recurrent is not None:
+        if waits and self._blocks.recurrent is not None and self._blocks.prefixes is not None:
             self._blocks.recurrent.add_border(row, wanted, int(table.num_computed[row]))
         return waits
 
@@ -157,13 +157,12 @@ class ReuseFinder:
         path = cached[: target // size]
         shared = (len(path) + len(swapped)) * size
         best = Reuse(_NO_BLOCKS, 0, 0, shared=shared)
-        checkpoint = states.checkpoints.find(path)
+        checkpoint, stored = states.find(identity, sequence.cache_salt, path, len(swapped))
         if checkpoint is not None:
             count = checkpoint.tokens // size
             best = replace(
                 best, blocks=path[:count], tokens=checkpoint.tokens, indexed=count, state=checkpoint
             )
-        stored = states.find_stored(identity, sequence.cache_salt, above=best.tokens, limit=shared)
         if stored is not None:
             count = stored.tokens // size
             kept = min(count, len(path))

@@ -7,10 +7,10 @@ Invariants: a block has at most one checkpoint, and the checkpoint of a block th
 `drop_evicted`, which the block manager calls after every allocation that evicted blocks. A block's generation
 tells that it was allocated again, so that its checkpoint is of other tokens.
 
-Which checkpoint is dropped for another is decided by *GreedyDual* (Cao and Irani 1997): a checkpoint's priority
-is the seconds that it saves, plus the priority of the checkpoint that was last dropped when it was made or used
-last. The seconds are those to compute its tokens again from the nearest checkpoint above it. All have the same
-size.
+Which checkpoint is dropped for another is decided by *GreedyDual* (Cao and Irani 1997): a checkpoint's
+priority is the seconds that it saves, plus the priority of the checkpoint that was last dropped when it was
+made or used last. The seconds are those to compute its tokens again from the nearest checkpoint above it.
+All have the same size.
 
 Cost: finding one is one numpy expression over the blocks of a path; dropping one is a pass over all of them,
 of which there are some hundreds at most.
@@ -87,9 +87,9 @@ class StateCheckpoints:
         """The checkpoint of a block."""
         return self._by_block.get(block)
 
-    def blocks(self) -> NDArray[np.bool_]:
-        """[num_blocks] bool, which blocks have one: a copy."""
-        return self._has.copy()
+    def blocks(self) -> NDArray[np.int32]:
+        """[C] int32, the blocks that have one, ascending."""
+        return np.flatnonzero(self._has).astype(np.int32)
 
     def find(self, path: NDArray[np.int32]) -> Checkpoint | None:
         """The deepest checkpoint on a path of indexed blocks, given from the first one on. Any thread."""

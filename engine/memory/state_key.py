@@ -1,7 +1,7 @@
 """`StateKeys`: 32 bytes that identify the tokens up to a block border, for the state store.
 
-A key is the BLAKE2b hash of the cache salt and of all identity tokens before the border. Unlike the keys of KV
-blocks it is trusted without a comparison of tokens: with 256 bits no two prefixes have the same.
+A key is the BLAKE2b hash of the cache salt and of all identity tokens before the border. Unlike the keys of
+KV blocks it is trusted without a comparison of tokens: with 256 bits no two prefixes have the same.
 """
 
 import hashlib

@@ -4,11 +4,11 @@ The counterpart of the swap tier for states: an entry is the state after some to
 and tokens (`engine.memory.state_key`). One file holds one state, in a folder beside the swap file of the
 model, whose lock guards it: states are large and few, so the file system is the index. A file's name has the
 key and the number of tokens; its header has a checksum. A file that is damaged, cut off or of another size is
-removed when it is read, and costs no more than computing the tokens. The least recently used states are removed
-for others.
+removed when it is read, and costs no more than computing the tokens. The least recently used states are
+removed for others.
 
-The engine's thread copies a state into a staging buffer and continues; a writer's thread computes the checksum
-and writes. `lengths`, `has` and `len` may be called by any thread, all else by the engine's.
+The engine's thread copies a state into a staging buffer and continues; a writer's thread computes the
+checksum and writes. `lengths`, `has` and `len` may be called by any thread, all else by the engine's.
 """
 
 import hashlib

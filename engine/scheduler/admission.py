@@ -197,7 +197,10 @@ class Admission:
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
         if states is not None and slot is not None:
-            states.place(row, slot, states.borders(sequence.tokens, computed, reuse.shared))
+            borders: list[int] = []
+            if self._blocks.prefixes is not None:
+                borders = states.borders(sequence.tokens, computed, reuse.shared)
+            states.place(row, slot, borders)
         sequence.donor = None
         sequence.missing_blocks = 0
         self._running.add(row)
