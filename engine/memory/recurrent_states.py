@@ -9,8 +9,9 @@ replaces. So a state cannot be shared, and cannot go back: it can only be copied
   zeros, or as a copy of a checkpoint, of a running row's state, or of a state of the state store.
 * After a step that ended at a block border, a row's state is copied to a checkpoint of that block. At
   the borders of `engine.memory.state_borders`, and every `interval` tokens of an answer, the checkpoint
-  stays. At all other borders it is the row's *tail*, whose slot the row's next checkpoint takes: so the end
-  of an answer has one, and a preempted row computes less than a block again.
+  stays. At all other borders it is the row's *tail*, whose slot the row's next checkpoint takes, unless
+  another request has begun with it: so the end of an answer has one, and a preempted row computes less than a
+  block again.
 * Active slots go first: a checkpoint is dropped for a row, never the reverse. A tail takes a free slot or
   that of a checkpoint which is worth less.
 
@@ -170,11 +171,11 @@ class RecurrentStates:
         if isinstance(source, Checkpoint):
             if self.checkpoints.at(source.block) is not source:
                 return None
+            self._forget(source)  # what two requests share stays
             self.checkpoints.touch(source)
             slot = self._take_slot(but=(source,))
             if slot is None:  # it has the last slot: the row takes it over
                 slot = source.slot
-                self._forget(source)
                 self.checkpoints.evict(source)
             else:
                 self._copy_later(source.slot, slot)
