@@ -295,14 +295,14 @@ class RecurrentStates:
             rows: [R] int32, the step's rows.
         """
         computed = table.num_computed[rows]
-        full = computed // self._block_size
-        ended = (full * self._block_size == computed) & (table.num_indexed[rows] == full)
-        if np.count_nonzero(ended):
-            self._save(table, rows[ended & (full > 0)])
-        reached = computed >= self.next_border[rows]
-        if np.count_nonzero(reached):
-            for row, count in zip(rows[reached].tolist(), computed[reached].tolist(), strict=True):
-                self._set_borders(row, [border for border in self._borders[row] if border > count])
+        ended = computed % self._block_size == 0
+        if not np.count_nonzero(ended):
+            return
+        rows, computed = rows[ended], computed[ended]
+        self._save(table, rows[table.num_indexed[rows] * self._block_size == computed])
+        for row in rows[computed >= self.next_border[rows]].tolist():
+            passed = int(table.num_computed[row])
+            self._set_borders(row, [border for border in self._borders[row] if border > passed])
 
     def _save(self, table: RowTable, rows: NDArray[np.int32]) -> None:
         made: list[Checkpoint] = []  # not dropped for one another: their slots are not written yet

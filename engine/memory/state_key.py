@@ -20,7 +20,7 @@ class StateKeys:
         """The key of a running row's first tokens; they are at least as many as at the last call."""
         begun = self._rows.get(row)
         hashed, done = (_begin(cache_salt), 0) if begun is None else begun
-        hashed.update(np.ascontiguousarray(identity[done:]))
+        hashed.update(identity[done:].tobytes())
         self._rows[row] = hashed, len(identity)
         return hashed.digest()
 
@@ -35,7 +35,7 @@ class StateKeys:
         hashed, done = _begin(cache_salt), 0
         keys: list[tuple[int, bytes]] = []
         for length in lengths:
-            hashed.update(np.ascontiguousarray(identity[done:length]))
+            hashed.update(identity[done:length].tobytes())
             done = length
             keys.append((length, hashed.digest()))
         return keys[::-1]

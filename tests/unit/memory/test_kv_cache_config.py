@@ -102,7 +102,9 @@ def test_a_share_beyond_free_memory_is_refused():
 
 def recurrent_pool(**options):
     """A pool of a model whose state takes as much as ten blocks."""
-    plan = MemoryPlan(50 * MIB, 10 * MIB, block_bytes=1024, weight_format="Q4_K", state_bytes=10_240)
+    plan = MemoryPlan(
+        50 * MIB, 10 * MIB, block_bytes=1024, weight_format="Q4_K", state_bytes=10_240
+    )
     defaults = {
         "model": "toy",
         "block_size": 4,

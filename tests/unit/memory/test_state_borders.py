@@ -70,7 +70,7 @@ def test_borders_are_ascending_whole_blocks_of_the_prompt(
     assert found == sorted(set(found))
     assert all(start < border < end and border % size == 0 for border in found)
     inside = range(start + size, end, size)
-    assert set(border for border in inside if border % (interval * size) == 0) <= set(found)
+    assert {border for border in inside if border % (interval * size) == 0} <= set(found)
     assert bool(found) == bool(inside)
     near = [border for border in found if end - 1 - border < 3 * size]
     assert near or not found  # an equal prompt computes less than three blocks

@@ -24,7 +24,9 @@ def path(*blocks):
 
 def add(checkpoints, *blocks):
     """A checkpoint of the last of these blocks."""
-    return checkpoints.add(blocks[-1], 100 + blocks[-1], len(blocks) * SIZE, b"", path(*blocks[:-1]))
+    return checkpoints.add(
+        blocks[-1], 100 + blocks[-1], len(blocks) * SIZE, b"", path(*blocks[:-1])
+    )
 
 
 def test_the_deepest_one_on_a_path_is_found(checkpoints):

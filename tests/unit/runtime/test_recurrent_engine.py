@@ -84,7 +84,10 @@ def test_slots_and_checkpoints_are_in_snapshot_metrics_and_block_map():
     blocks = engine.blocks(-1)
     assert (blocks.fill[blocks.checkpoints] == 4).all()
     metrics = engine.metrics.render().decode()
-    assert f'pravaha_state_slots{{model_name="toy",state="checkpoint"}} {states.checkpoints}.0' in metrics
+    assert (
+        f'pravaha_state_slots{{model_name="toy",state="checkpoint"}} {states.checkpoints}.0'
+        in metrics
+    )
     assert f'pravaha_state_slot_bytes{{model_name="toy"}} {STATE_BYTES}.0' in metrics
     engine.shutdown()
 
@@ -118,7 +121,7 @@ def test_a_restart_finds_the_states_beside_the_blocks(tmp_path):
 
 
 def test_calibration_computes_in_free_slots():
-    engine, executor = toy_engine(
+    engine, _ = toy_engine(
         replace(toy_config(state_slots=8), kv_cache_bytes=64 * 4 * BLOCK_BYTES_PER_TOKEN + 8 * 16),
         executor=RecurrentExecutor(64, 4, num_slots=8),
         model_opener=lambda config: recurrent_model(),
@@ -133,9 +136,7 @@ def test_calibration_computes_in_free_slots():
 
 @pytest.mark.parametrize("settings", [{"speculation": True}, {"draft_model": "some.gguf"}])
 def test_drafts_are_refused(settings):
-    engine, _ = toy_engine(
-        toy_config(**settings), model_opener=lambda config: recurrent_model()
-    )
+    engine, _ = toy_engine(toy_config(**settings), model_opener=lambda config: recurrent_model())
     engine.start()
     with pytest.raises(EngineUnavailable, match="whose state cannot go back"):
         engine.wait_ready(60)
