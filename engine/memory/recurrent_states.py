@@ -12,8 +12,8 @@ replaces. So a state cannot be shared, and cannot go back: it can only be copied
   stays. At all other borders it is the row's *tail*, whose slot the row's next checkpoint takes, unless
   another request has begun with it: so the end of an answer has one, and a preempted row computes less than a
   block again.
-* Active slots go first: a checkpoint is dropped for a row, never the reverse. A tail takes a free slot or
-  that of a checkpoint which is worth less.
+* Rows take up to three quarters of the slots, and checkpoints are dropped for them; a request waits if there
+  are as many rows. A tail takes a free slot or that of a checkpoint which is worth less.
 
 Invariants: no slot has two holders; the state in a row's slot is the one after `num_computed` tokens, except
 for rows whose copy is pending or that begin with zeros. Copies for admitted rows are collected and made
@@ -25,7 +25,7 @@ and one call of the executor if any of them reached a border.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,7 @@ from engine.api.errors import ExecutorError
 from engine.api.snapshot import StateCounts
 from engine.batch.rows import RowTable
 from engine.executors.base import StateKeeper
+from engine.memory.allocator import Allocator
 from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.memory.state_borders import borders_between
@@ -45,6 +46,9 @@ from engine.memory.state_store import StateStore
 _log = logging.getLogger(__name__)
 
 NO_SLOT = -1
+RESERVED_SHARE = 0.25
+"""Share of the slots that rows leave to checkpoints, at least one of several: if running requests took them
+all, each turn of a conversation would begin at its first token."""
 FLUSH_S = 10.0
 """Time limit for storing states at shutdown, in seconds."""
 NO_BORDER = np.iinfo(np.int32).max
@@ -87,23 +91,23 @@ class RecurrentStates:
         *,
         num_slots: int,
         max_rows: int,
-        num_blocks: int,
+        allocator: Allocator,
         block_size: int,
         interval: int,
         state_bytes: int,
         control_ids: Iterable[int],
-        generations: Callable[[], NDArray[np.uint32]],
+        keeps_checkpoints: bool,
     ) -> None:
         """All slots are free.
 
         Args:
             num_slots: slots of the executor.
             max_rows: rows of the row table.
-            num_blocks, block_size: of the block pool.
+            allocator, block_size: of the block pool.
             interval: tokens between checkpoints, rounded down to whole blocks, at least one.
             state_bytes: bytes of a slot.
             control_ids: control tokens, with which messages begin and end.
-            generations: as for `StateCheckpoints`.
+            keeps_checkpoints: False without a prefix cache.
         """
         interval = max(1, interval // block_size) * block_size
         self.num_slots = num_slots
@@ -111,11 +115,14 @@ class RecurrentStates:
         self.interval = interval
         self.slots: NDArray[np.int32] = np.full(max_rows, NO_SLOT, np.int32)
         self.next_border: NDArray[np.int32] = np.full(max_rows, NO_BORDER, np.int32)
-        self.checkpoints = StateCheckpoints(num_blocks, generations)
+        self.checkpoints = StateCheckpoints(allocator)
         self.keeper: StateKeeper | None = None
         self.store: StateStore | None = None
         self.num_restored = 0
         self._block_size = block_size
+        self._keeps = keeps_checkpoints
+        reserved = max(1, int(num_slots * RESERVED_SHARE)) if keeps_checkpoints else 0
+        self._max_active = max(1, num_slots - reserved)
         self._control_ids = np.array(sorted(control_ids), np.int32)
         self._free = list(range(num_slots - 1, -1, -1))
         self._borders: dict[int, list[int]] = {}  # row → its borders to come, the next one last
@@ -128,8 +135,8 @@ class RecurrentStates:
 
     @property
     def has_room(self) -> bool:
-        """Whether a row can be admitted: some slot is free or a checkpoint's."""
-        return bool(self._free) or len(self.checkpoints) > 0
+        """Whether a row can be admitted."""
+        return self.num_slots - len(self._free) - len(self.checkpoints) < self._max_active
 
     def find(
         self,
@@ -202,6 +209,8 @@ class RecurrentStates:
             computed: tokens that it begins with.
             shared: leading tokens whose KV is cached.
         """
+        if not self._keeps:
+            return []
         size = self._block_size
         start = computed // size * size
         control = np.isin(tokens[start:], self._control_ids)
@@ -233,7 +242,7 @@ class RecurrentStates:
         """
         border = tokens // self._block_size * self._block_size
         borders = self._borders.get(row, [])
-        if border > computed and border not in borders:
+        if self._keeps and border > computed and border not in borders:
             self._set_borders(row, sorted([*borders, border], reverse=True))
 
     def _set_borders(self, row: int, borders: list[int]) -> None:

@@ -100,7 +100,7 @@ class ReuseFinder:
         wanted = min(sequence.donor_tokens, sequence.num_reusable_tokens)
         num_pending_tokens = table.num_tokens[row] - table.num_computed[row]
         waits = bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
-        if waits and self._blocks.recurrent is not None and self._blocks.prefixes is not None:
+        if waits and self._blocks.recurrent is not None:
             self._blocks.recurrent.add_border(row, wanted, int(table.num_computed[row]))
         return waits
 

@@ -48,7 +48,7 @@ def borders_between(
     found: list[int] = []
     for token in reversed(list(messages)):
         border = min(token, most) // block_size * block_size
-        if border <= start or len(found) == MAX_MESSAGES:
+        if border < start + near or len(found) == MAX_MESSAGES:
             break
         if not found or border <= found[-1] - near:
             found.append(border)

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.memory.allocator import Allocator
+
 NO_ROW = -1
 NOMINAL_TOKEN_S = 1e-3
 """Seconds to compute a token while the step-time model is not fitted; only ratios matter then."""
@@ -63,16 +65,11 @@ class StateCheckpoints:
         num_evicted: checkpoints dropped for others or with their blocks.
     """
 
-    def __init__(self, num_blocks: int, generations: Callable[[], NDArray[np.uint32]]) -> None:
-        """No checkpoints.
-
-        Args:
-            num_blocks: blocks of the pool.
-            generations: [num_blocks] uint32, how often each block has been allocated.
-        """
-        self._generations = generations
+    def __init__(self, allocator: Allocator) -> None:
+        """No checkpoints of the allocator's blocks."""
+        self._allocator = allocator
         self._by_block: dict[int, Checkpoint] = {}
-        self._has: NDArray[np.bool_] = np.zeros(num_blocks, np.bool_)
+        self._has: NDArray[np.bool_] = np.zeros(allocator.num_blocks, np.bool_)
         self._clock = 0.0
         self.recompute_seconds: Callable[[int, int], float | None] = _unknown
         self.num_evicted = 0
@@ -110,7 +107,7 @@ class StateCheckpoints:
         """
         if block in self._by_block:
             raise AssertionError(f"block {block} has a checkpoint already")
-        generation = int(self._generations()[block])
+        generation = int(self._allocator.generations()[block])
         added = Checkpoint(block, generation, slot, tokens, key, self.find(path))
         self._by_block[block] = added
         self._has[block] = True
@@ -132,9 +129,10 @@ class StateCheckpoints:
         return self._clock + self.price(tokens, self.find(path)) > victim.priority
 
     def cheapest(self, but: Collection[Checkpoint] = ()) -> Checkpoint | None:
-        """The checkpoint that is dropped next, other than those in `but`."""
+        """The checkpoint that is dropped next, other than those in `but`: of pinned blocks last."""
+        pins = self._allocator.pins()
         others = (one for one in self if one not in but)
-        return min(others, key=lambda one: one.priority, default=None)
+        return min(others, key=lambda one: (pins[one.block] > 0, one.priority), default=None)
 
     def evict(self, checkpoint: Checkpoint) -> None:
         """Drop a checkpoint for another one; those below it gain what they save more from now on."""
@@ -157,7 +155,7 @@ class StateCheckpoints:
         """Drop the checkpoints of blocks that were allocated again; their slots belong to the caller."""
         if not self._by_block:
             return []
-        generations = self._generations()
+        generations = self._allocator.generations()
         gone = [one for one in self if generations[one.block] != one.generation]
         for checkpoint in gone:
             self.num_evicted += 1
@@ -170,7 +168,7 @@ class StateCheckpoints:
         Raises:
             AssertionError: a checkpoint is of an evicted block, or the index of blocks is wrong.
         """
-        generations = self._generations()
+        generations = self._allocator.generations()
         for block, one in self._by_block.items():
             if one.block != block or generations[block] != one.generation:
                 raise AssertionError(f"block {block} was evicted, but has a checkpoint")

@@ -75,12 +75,12 @@ def build_pool(config: EngineConfig, opened: Opened, factory: PoolFactory) -> Po
         blocks.recurrent = RecurrentStates(
             num_slots=cache.num_state_slots,
             max_rows=config.max_num_seqs,
-            num_blocks=cache.num_blocks,
+            allocator=allocator,
             block_size=cache.block_size,
             interval=config.state_interval,
             state_bytes=cache.state_bytes,
             control_ids=opened.model.tokenizer.special_ids,
-            generations=allocator.generations,
+            keeps_checkpoints=prefixes is not None,
         )
     return Pool(blocks, index, salt)
 

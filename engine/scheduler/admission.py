@@ -118,7 +118,7 @@ class Admission:
                 deferred.append(waiting.pop(index))
                 continue
             if states is not None and not states.has_room:
-                break  # every slot is that of a running row
+                break  # running rows have all the slots that they may have
             room = self._blocks.num_free - promised - self._watermark()
             if sequence.missing_blocks > room:
                 break  # known from the last attempt; saves hashing the prompt again in every step
@@ -197,10 +197,7 @@ class Admission:
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
         if states is not None and slot is not None:
-            borders: list[int] = []
-            if self._blocks.prefixes is not None:
-                borders = states.borders(sequence.tokens, computed, reuse.shared)
-            states.place(row, slot, borders)
+            states.place(row, slot, states.borders(sequence.tokens, computed, reuse.shared))
         sequence.donor = None
         sequence.missing_blocks = 0
         self._running.add(row)

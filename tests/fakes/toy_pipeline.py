@@ -136,12 +136,12 @@ class ToyPipeline:
         states = RecurrentStates(
             num_slots=num_slots,
             max_rows=rows,
-            num_blocks=pool.num_blocks,
+            allocator=pool,
             block_size=pool.block_size,
             interval=interval,
             state_bytes=self.executor.state_bytes,
             control_ids=ToyTokenizer.special_ids,
-            generations=pool.generations,
+            keeps_checkpoints=self.blocks.prefixes is not None,
         )
         states.keeper = self.executor
         return states

@@ -201,8 +201,8 @@ def test_a_fork_whose_parent_has_moved_on_begins_at_its_tail():
 # ---- slots ----
 
 
-def test_requests_wait_for_a_slot():
-    toy = recurrent(state_slots=2)
+def test_requests_wait_for_a_slot_and_leave_some_to_checkpoints():
+    toy = recurrent(state_slots=3)
     handles = [toy.submit(ask([seed, 2, 3], max_tokens=8)) for seed in range(5)]
     running = []
     while toy.pipeline.has_work:
@@ -214,30 +214,29 @@ def test_requests_wait_for_a_slot():
 
 
 def test_the_last_slot_passes_from_a_checkpoint_to_the_row_that_begins_with_it():
-    toy = recurrent(state_slots=2)
-    first = answer(toy, PROMPT, max_tokens=12)
-    other = toy.submit(ask([90, 91], max_tokens=40))
+    toy = recurrent(state_slots=1)
+    handle = toy.submit(ask(PROMPT, max_tokens=30))
     toy.step()
-    (checkpoint,) = toy.blocks.recurrent.checkpoints
-    copies = len(toy.executor.state_copies)
-    handle = toy.submit(ask([*PROMPT, *first.token_ids, 7], max_tokens=3))
+    while int(toy.table.num_computed[0]) != 48:
+        toy.step()
+    toy.pipeline.scheduler.preempt(0)
+    assert kept(toy) == [48]
     toy.step()
-    assert toy.sequences[handle.request_id].start.tokens == checkpoint.tokens > 0
-    assert kept(toy) == []
-    assert len(toy.executor.state_copies) == copies
+    assert toy.sequences[handle.request_id].start.tokens == 48
+    assert (kept(toy), toy.executor.state_copies) == ([], [])
     toy.run()
-    for one in (other, handle):
-        assert one.drain().token_ids == oracle(one.request)
+    assert handle.drain().token_ids == oracle(handle.request)
 
 
-def test_rows_go_before_checkpoints():
-    toy = recurrent(state_slots=4)
-    answer(toy, PROMPT)
-    assert toy.blocks.recurrent.counts().checkpoints > 0
-    handles = [toy.submit(ask([seed, 2], max_tokens=8)) for seed in range(4)]
+def test_checkpoints_are_dropped_for_rows_up_to_the_reserve():
+    toy = recurrent(state_slots=8)
+    answer(toy, PROMPT, max_tokens=40)
+    answer(toy, PROMPT[::-1], max_tokens=40)
+    assert toy.blocks.recurrent.counts().checkpoints > 2
+    handles = [toy.submit(ask([seed, 2], max_tokens=8)) for seed in range(8)]
     toy.step()
     counts = toy.blocks.recurrent.counts()
-    assert (counts.active, counts.checkpoints) == (4, 0)
+    assert (counts.active, counts.checkpoints) == (6, 2)
     toy.run()
     for handle in handles:
         assert handle.drain().token_ids == oracle(handle.request)
@@ -341,21 +340,14 @@ def test_a_preempted_request_goes_on_from_its_tail():
     assert handle.drain().token_ids == oracle(handle.request)
 
 
-def test_a_request_preempted_at_a_border_leaves_its_own_slot():
-    toy = recurrent(state_slots=2, rows=2)
+def test_of_two_rows_the_one_without_any_state_gets_the_slot_for_its_tail():
+    toy = recurrent(state_slots=3, rows=2)
     handles = [toy.submit(ask([seed, *PROMPT[1:]], max_tokens=30)) for seed in (50, 60)]
-    toy.step(1)
-    while int(toy.table.num_computed[1]) % SIZE or not toy.table.num_computed[1]:
-        toy.step()
-    computed = int(toy.table.num_computed[1])
-    assert kept(toy) == []  # both slots are active
-    toy.pipeline.scheduler.preempt(1)
-    assert kept(toy) == [computed]
-    toy.check()
-    copies = len(toy.executor.state_copies)
     toy.step()
-    assert toy.sequences[handles[1].request_id].start.tokens == computed
-    assert len(toy.executor.state_copies) == copies  # it takes the slot over
+    while int(toy.table.num_computed[1]) != 48:
+        toy.step()
+    (tail,) = toy.blocks.recurrent.checkpoints
+    assert (tail.tokens, tail.parent) == (48, None)
     toy.run()
     for handle in handles:
         assert handle.drain().token_ids == oracle(handle.request)
@@ -397,12 +389,9 @@ def test_an_evicted_state_comes_back_with_its_blocks():
 def test_a_stored_state_is_used_when_its_blocks_are_still_in_the_pool():
     toy = recurrent(state_slots=2, swap=64, stored_states=8)
     answer(toy, PROMPT)
-    handles = [toy.submit(ask([seed], max_tokens=2)) for seed in (50, 60)]  # take both slots
-    toy.run()
-    assert kept(toy) == []
+    answer(toy, PROMPT[::-1])  # its checkpoints take the slot
     assert answer(toy, PROMPT).cached_tokens == 40
-    assert toy.executor.swapped_in == 0
-    assert all(handle.drain() for handle in handles)
+    assert (toy.executor.states_written, toy.executor.swapped_in) == (1, 0)
 
 
 def test_a_restart_finds_stored_states(tmp_path):
@@ -444,9 +433,7 @@ def test_a_damaged_block_below_a_stored_state_is_computed_again(monkeypatch, tmp
 def test_a_state_that_cannot_be_written_back_is_computed_again(caplog):
     toy = recurrent(state_slots=2, swap=64, stored_states=8)
     answer(toy, PROMPT)
-    for seed in (50, 60):
-        toy.submit(ask([seed], max_tokens=2))
-    toy.run()
+    answer(toy, PROMPT[::-1])
     toy.executor.fail_swap = True
     assert answer(toy, PROMPT).cached_tokens == 0
     assert "could not be restored" in caplog.text

@@ -3,19 +3,22 @@
 import numpy as np
 import pytest
 
+from engine._core import BlockAllocator
 from engine.memory.state_checkpoints import StateCheckpoints
 
 SIZE = 4
 
 
 @pytest.fixture
-def generations():
-    return np.zeros(64, np.uint32)
+def allocator():
+    allocator = BlockAllocator(64, SIZE)
+    allocator.allocate(64)  # ids from 0 on
+    return allocator
 
 
 @pytest.fixture
-def checkpoints(generations):
-    return StateCheckpoints(64, lambda: generations.copy())
+def checkpoints(allocator):
+    return StateCheckpoints(allocator)
 
 
 def path(*blocks):
@@ -39,9 +42,11 @@ def test_the_deepest_one_on_a_path_is_found(checkpoints):
     checkpoints.check_integrity()
 
 
-def test_that_of_a_block_with_other_tokens_is_dropped(checkpoints, generations):
+def test_that_of_a_block_with_other_tokens_is_dropped(checkpoints, allocator):
     gone, stays = add(checkpoints, 3, 4), add(checkpoints, 5, 6)
-    generations[4] += 1
+    allocator.release([4])
+    assert checkpoints.drop_evicted() == []
+    assert allocator.allocate(1).tolist() == [4]
     assert checkpoints.drop_evicted() == [gone]
     assert list(checkpoints) == [stays]
     assert checkpoints.find(path(3, 4)) is None
@@ -73,6 +78,14 @@ def test_a_new_one_outlives_an_old_one_that_saves_as_much(checkpoints):
     assert checkpoints.cheapest(but=(old,)) is used
     assert checkpoints.is_worth(8, path(7), old)
     assert not checkpoints.is_worth(4, path(), used)
+
+
+def test_those_of_pinned_blocks_go_last(checkpoints, allocator):
+    pinned, other = add(checkpoints, 1), add(checkpoints, *range(10, 20))
+    allocator.pin([1])
+    assert checkpoints.cheapest() is other
+    allocator.unpin([1])
+    assert checkpoints.cheapest() is pinned
 
 
 def test_a_block_has_one(checkpoints):
