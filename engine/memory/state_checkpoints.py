@@ -9,13 +9,16 @@ tells that it was allocated again, so that its checkpoint is of other tokens.
 
 Which checkpoint is dropped for another is decided by *GreedyDual* (Cao and Irani 1997): a checkpoint's
 priority is the seconds that it saves, plus the priority of the checkpoint that was last dropped when it was
-made or used last. The seconds are those to compute its tokens again from the nearest checkpoint above it.
-All have the same size.
+made or used last. The seconds are those to compute its tokens again from the nearest checkpoint above it,
+times `INNER_WEIGHT` if exactly one checkpoint follows it: the next turn of a conversation begins at the last
+checkpoint of a path, and a third prompt where two parted; those between serve forks of the past alone. All
+have the same size.
 
 Cost: finding one is one numpy expression over the blocks of a path; dropping one is a pass over all of them,
 of which there are some hundreds at most.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -25,6 +28,10 @@ from numpy.typing import NDArray
 from engine.memory.allocator import Allocator
 
 NO_ROW = -1
+INNER_WEIGHT = 0.1
+"""Of what a checkpoint saves that exactly one other one follows. Eight sessions of an agent that take turns
+in 24 slots compute 1.4 tokens for each new one with it, 2.1 without it, and 4.6 if the least recently used
+checkpoint is dropped (`test_sessions_that_take_turns_keep_their_last_states`)."""
 NOMINAL_TOKEN_S = 1e-3
 """Seconds to compute a token while the step-time model is not fitted; only ratios matter then."""
 
@@ -40,7 +47,9 @@ class Checkpoint:
         tokens: number of tokens up to there.
         key: identifies salt and tokens, for the state store; empty without a prefix cache.
         parent: the nearest checkpoint above it when it was made, or that one's parent once it was dropped.
-        priority: see the module.
+        num_children: checkpoints of which it is the parent.
+        used_at: priority of the checkpoint that was last dropped when it was made or used last.
+        seconds: predicted time to compute its tokens from its parent on.
         row: the running row whose *tail* it is: the row's next checkpoint takes its slot. `NO_ROW` for a
             checkpoint that stays.
         saved: whether the state store has it, or is writing it.
@@ -52,9 +61,17 @@ class Checkpoint:
     tokens: int
     key: bytes
     parent: "Checkpoint | None" = field(repr=False)
-    priority: float = 0.0
+    num_children: int = 0
+    used_at: float = 0.0
+    seconds: float = 0.0
     row: int = NO_ROW
     saved: bool = False
+
+    @property
+    def priority(self) -> float:
+        """The one with the lowest is dropped next; see the module."""
+        weight = INNER_WEIGHT if self.num_children == 1 else 1.0
+        return self.used_at + weight * self.seconds
 
 
 class StateCheckpoints:
@@ -109,6 +126,8 @@ class StateCheckpoints:
             raise AssertionError(f"block {block} has a checkpoint already")
         generation = int(self._allocator.generations()[block])
         added = Checkpoint(block, generation, slot, tokens, key, self.find(path))
+        if added.parent is not None:
+            added.parent.num_children += 1
         self._by_block[block] = added
         self._has[block] = True
         self.touch(added)
@@ -116,7 +135,8 @@ class StateCheckpoints:
 
     def touch(self, checkpoint: Checkpoint) -> None:
         """Record that a checkpoint was made or used now."""
-        checkpoint.priority = self._clock + self.price(checkpoint.tokens, checkpoint.parent)
+        checkpoint.used_at = self._clock
+        checkpoint.seconds = self.price(checkpoint.tokens, checkpoint.parent)
 
     def price(self, tokens: int, parent: Checkpoint | None) -> float:
         """Seconds that a checkpoint after `tokens` tokens saves, with `parent` as the next one above it."""
@@ -145,11 +165,15 @@ class StateCheckpoints:
         if self._by_block.pop(checkpoint.block) is not checkpoint:
             raise AssertionError(f"block {checkpoint.block} has another checkpoint")
         self._has[checkpoint.block] = False
+        parent = checkpoint.parent
+        if parent is not None:
+            parent.num_children += checkpoint.num_children - 1
+        if not checkpoint.num_children:
+            return
         for below in self:
             if below.parent is checkpoint:
-                before = self.price(below.tokens, checkpoint)
-                below.parent = checkpoint.parent
-                below.priority += self.price(below.tokens, below.parent) - before
+                below.parent = parent
+                below.seconds = self.price(below.tokens, parent)
 
     def drop_evicted(self) -> list[Checkpoint]:
         """Drop the checkpoints of blocks that were allocated again; their slots belong to the caller."""
@@ -169,7 +193,12 @@ class StateCheckpoints:
             AssertionError: a checkpoint is of an evicted block, or the index of blocks is wrong.
         """
         generations = self._allocator.generations()
+        children = Counter(id(one.parent) for one in self)
         for block, one in self._by_block.items():
+            if children[id(one)] != one.num_children:
+                raise AssertionError(
+                    f"the checkpoint of block {block} has a wrong count of children"
+                )
             if one.block != block or generations[block] != one.generation:
                 raise AssertionError(f"block {block} was evicted, but has a checkpoint")
             if one.parent is not None and one.parent.tokens >= one.tokens:

@@ -4,6 +4,7 @@ The model's answers are functions of its state (`tests.fakes.recurrent_executor`
 test that the state was the right one.
 """
 
+import itertools
 import logging
 
 import pytest
@@ -31,7 +32,7 @@ def answer(toy, prompt, **params):
     handle = toy.submit(request)
     toy.run()
     output = handle.drain()
-    assert output.token_ids == oracle(request)
+    assert output.token_ids == oracle(request, max_model_len=toy.context)
     return output
 
 
@@ -476,3 +477,59 @@ def test_blocks_behind_the_last_checkpoint_are_not_worth_swapping(monkeypatch):
     assert asked == [[]]
     toy.executor.fail_copies = False
     toy.run()
+
+
+# ---- an agent's session ----
+
+
+def session_prompts(users=3, steps=4):
+    """The prompts of an agent's run: a template drops the reasoning of answers before the last user message.
+
+    An answer is ten tokens of reasoning and six of content; messages begin with a control token.
+    """
+    fill = itertools.count()
+
+    def words(count):
+        return [next(fill) * 7 % 90 for _ in range(count)]
+
+    kept, run = [EOS, *words(60)], []  # run: (is reasoning, tokens) since the last user message
+    for _ in range(users):
+        kept += [token for is_reasoning, part in run if not is_reasoning for token in part]
+        kept += [EOS, *words(20)]
+        run = []
+        for _ in range(steps):
+            yield [*kept, *(token for _, part in run for token in part), EOS, 95]
+            run += [(False, [EOS, 95]), (True, words(10)), (False, [*words(6), EOS, *words(25)])]
+
+
+def common(one, other):
+    size = min(len(one), len(other))
+    return next((at for at in range(size) if one[at] != other[at]), size)
+
+
+def computed_per_new_token(toy, prompts):
+    """Tokens computed for each token that no earlier prompt had at its place."""
+    seen, new, computed = [], 0, 0
+    for prompt in prompts:
+        output = answer(toy, prompt, max_tokens=2)
+        new += len(prompt) - max((common(prompt, one) for one in seen), default=0)
+        computed += len(prompt) - output.cached_tokens
+        seen.append(prompt)
+    assert new < sum(map(len, seen)) / 4
+    return computed / new
+
+
+@pytest.mark.parametrize(("slots", "most"), [(64, 1.05), (8, 1.2), (3, 1.6)])
+def test_a_session_with_dropped_reasoning_is_not_read_again(slots, most):
+    toy = recurrent(state_slots=slots, blocks=400, context=1200, budget=64)
+    assert computed_per_new_token(toy, session_prompts()) <= most
+
+
+def test_sessions_that_take_turns_keep_their_last_states():
+    toy = recurrent(state_slots=24, blocks=2000, context=1200, budget=64)
+    prompts = [
+        [(token + session) % 90 if token < 95 else token for token in prompt]
+        for prompt in session_prompts()
+        for session in range(8)
+    ]
+    assert computed_per_new_token(toy, prompts) <= 1.5

@@ -58,8 +58,28 @@ def test_the_price_is_what_lies_above_it(checkpoints):
     checkpoints.recompute_seconds = lambda tokens, cached: tokens + cached / 1000
     add(checkpoints, *range(8))
     below = add(checkpoints, *range(10))
-    assert checkpoints.price(40, below.parent) == pytest.approx(8 + 0.032)
-    assert checkpoints.cheapest() is below
+    assert checkpoints.price(40, below.parent) == below.seconds == pytest.approx(8 + 0.032)
+    assert checkpoints.price(40, None) == 40
+
+
+def test_those_between_others_of_a_path_go_first(checkpoints):
+    first, inner = add(checkpoints, *range(8)), add(checkpoints, *range(12))
+    last = add(checkpoints, *range(13))
+    assert checkpoints.cheapest() is inner
+    checkpoints.evict(inner)
+    assert (last.parent, first.num_children) == (first, 1)
+    checkpoints.check_integrity()
+
+
+def test_where_paths_part_a_checkpoint_stays(checkpoints):
+    branch = add(checkpoints, *range(8))
+    one, other = add(checkpoints, *range(9)), add(checkpoints, *range(8), 20)
+    assert branch.num_children == 2
+    assert checkpoints.cheapest() is one
+    checkpoints.touch(one)
+    checkpoints.evict(other)
+    assert branch.num_children == 1
+    checkpoints.check_integrity()
 
 
 def test_dropping_one_raises_the_price_of_those_below(checkpoints):
