@@ -174,6 +174,9 @@ class RecurrentStates:
 
         Returns:
             The slot; None if there is no such state any more, and then nothing was taken.
+
+        Raises:
+            ExecutorError: a copy for a row that was placed before failed.
         """
         if isinstance(source, Checkpoint):
             if self.checkpoints.at(source.block) is not source:
@@ -237,8 +240,7 @@ class RecurrentStates:
     def add_border(self, row: int, tokens: int, computed: int) -> None:
         """Make a checkpoint at the last border up to `tokens`, unless the row has computed more.
 
-        For a request that waits until the row has computed tokens which they have in common. O(log borders),
-        as often as it is called with the same arguments.
+        For a request that waits until the row has computed tokens which they have in common.
         """
         border = tokens // self._block_size * self._block_size
         borders = self._borders.get(row, [])
@@ -280,8 +282,8 @@ class RecurrentStates:
         data = self.store.get(key)
         if data is None:
             return False
+        self.run_copies()  # first, since the slot may be the source of one
         try:
-            self.run_copies()  # the slot may be the source of one
             self._executor.write_states(np.array([slot], np.int32), data[None])
         except ExecutorError as error:
             _log.warning("A recurrent state could not be restored: %s", error)
@@ -439,7 +441,7 @@ class RecurrentStates:
                 checkpoint.key = b""
 
     def drop_evicted(self) -> None:
-        """Drop the checkpoints of blocks that were evicted; they are stored first if they are not yet."""
+        """Drop the checkpoints of blocks that were evicted, and store them if they are not stored."""
         for checkpoint in self.checkpoints.drop_evicted():
             self._store_victim(checkpoint)
             self._forget(checkpoint)
@@ -479,7 +481,10 @@ class RecurrentStates:
         store.close()
 
     def _store_victim(self, checkpoint: Checkpoint) -> None:
-        if self.store is not None and checkpoint.key and not checkpoint.saved:
+        """Store a checkpoint that is dropped, except one between two others: they are too many."""
+        if checkpoint.num_children == 1 or checkpoint.saved or not checkpoint.key:
+            return
+        if self.store is not None:
             self._store(checkpoint, wait=False)
 
     def _store(self, checkpoint: Checkpoint, *, wait: bool) -> bool:

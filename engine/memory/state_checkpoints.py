@@ -176,11 +176,15 @@ class StateCheckpoints:
                 below.seconds = self.price(below.tokens, parent)
 
     def drop_evicted(self) -> list[Checkpoint]:
-        """Drop the checkpoints of blocks that were allocated again; their slots belong to the caller."""
+        """Drop the checkpoints of blocks that were allocated again, the deepest first.
+
+        Their slots belong to the caller.
+        """
         if not self._by_block:
             return []
         generations = self._allocator.generations()
         gone = [one for one in self if generations[one.block] != one.generation]
+        gone.sort(key=lambda one: -one.tokens)
         for checkpoint in gone:
             self.num_evicted += 1
             self.drop(checkpoint)

@@ -452,6 +452,14 @@ def test_idle_engines_store_the_most_valuable_states_first():
     assert min(one.priority for one in saved) >= max(one.priority for one in others)
 
 
+def test_a_checkpoint_between_two_others_is_not_stored_when_it_is_dropped():
+    toy = recurrent(state_slots=5, rows=1, interval=16, swap=64, stored_states=64)
+    answer(toy, [i % 90 for i in range(200)], max_tokens=1)
+    states = toy.blocks.recurrent
+    assert states.checkpoints.num_evicted > 5
+    assert len(states.store) == toy.executor.states_read == 0
+
+
 def test_a_victim_that_is_cheaper_to_compute_is_not_stored(monkeypatch):
     toy = recurrent(blocks=24, swap=64, stored_states=8)
     monkeypatch.setattr(toy.tier, "is_cheaper", lambda blocks, recompute: False)
