@@ -88,7 +88,7 @@ class EngineOptions:
         words="cache kv reuse")] = True
     speculation: Annotated[bool | None, Row(
         "Draft repeated text and verify several tokens in a step; answers do not change. On by default, "
-        "except with CUDA graphs.",
+        "except with CUDA graphs and recurrent layers.",
         words="speculative draft")] = None
     draft_model: Annotated[str | None, Row(
         "Smaller model with the same vocabulary that drafts tokens for one or two requests at a time: a "

@@ -12,6 +12,8 @@ replaces. So a state cannot be shared, and cannot go back: it can only be copied
   stays. At all other borders it is the row's *tail*, whose slot the row's next checkpoint takes, unless
   another request has begun with it: so the end of an answer has one, and a preempted row computes less than a
   block again.
+* A row with draft tokens has a copy of its state from before the step. If one of them is rejected, the state
+  goes back, and the row computes the accepted ones again in its next step.
 * Rows take up to three quarters of the slots, and checkpoints are dropped for them; a request waits if there
   are as many rows. A tail takes a free slot or that of a checkpoint which is worth less.
 
@@ -127,6 +129,7 @@ class RecurrentStates:
         self._free = list(range(num_slots - 1, -1, -1))
         self._borders: dict[int, list[int]] = {}  # row → its borders to come, the next one last
         self._tails: dict[int, Checkpoint] = {}
+        self._before_drafts: dict[int, int] = {}  # row → slot of its state before the running step
         self._keys = StateKeys()
         self._sources: list[int] = []
         self._targets: list[int] = []
@@ -264,12 +267,14 @@ class RecurrentStates:
         """
         if self._sources:
             sources, targets = np.array(self._sources, np.int32), np.array(self._targets, np.int32)
-            self.cancel_copies()
+            self._sources, self._targets = [], []
             self._executor.copy_states(sources, targets)
 
-    def cancel_copies(self) -> None:
-        """Forget pending copies: their rows fail."""
+    def cancel_step(self) -> None:
+        """Forget pending copies, whose rows fail, and the states before drafts: the step failed."""
         self._sources, self._targets = [], []
+        self._free += self._before_drafts.values()
+        self._before_drafts.clear()
 
     def _copy_later(self, source: int, target: int) -> None:
         self._sources.append(source)
@@ -296,6 +301,35 @@ class RecurrentStates:
             raise AssertionError("a state was copied before the weights were loaded")
         return self.keeper
 
+    # ---- drafts ----
+
+    def draft_room(self, computed: NDArray[np.int32]) -> NDArray[np.int32]:
+        """[R] int32, draft tokens that decoding rows may have: the step ends at a block border at most.
+
+        A row whose draft is rejected goes back to where the step began, which must not be before a block
+        that the step has filled.
+        """
+        room: NDArray[np.int32] = self._block_size - 1 - computed % self._block_size
+        return room
+
+    def save_before_drafts(self, rows: NDArray[np.int32]) -> bool:
+        """Copy the states of rows with drafts before the step; False if there are too few free slots."""
+        slots = self.borrow(len(rows))
+        if slots is None:
+            return False
+        self._before_drafts = dict(zip(rows.tolist(), slots, strict=True))
+        for row, slot in self._before_drafts.items():
+            self._copy_later(int(self.slots[row]), slot)
+        return True
+
+    def roll_back(self, rows: NDArray[np.int32]) -> None:
+        """Restore the states before the step of rows whose draft was rejected, in `after_step`.
+
+        They compute the accepted draft tokens again, with the token that was sampled after these.
+        """
+        for row in rows.tolist():
+            self._copy_later(self._before_drafts[row], int(self.slots[row]))
+
     # ---- after a step ----
 
     def after_step(self, table: RowTable, rows: NDArray[np.int32]) -> None:
@@ -304,7 +338,14 @@ class RecurrentStates:
         Args:
             table: the rows, with the step's result and the blocks indexed.
             rows: [R] int32, the step's rows.
+
+        Raises:
+            ExecutorError: a state could not be restored; the step's rows have undefined states.
         """
+        if self._before_drafts:
+            self.run_copies()
+            self.give_back(list(self._before_drafts.values()))
+            self._before_drafts.clear()
         computed = table.num_computed[rows]
         ended = computed % self._block_size == 0
         if not np.count_nonzero(ended):

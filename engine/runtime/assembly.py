@@ -130,6 +130,11 @@ def build_pipeline(
 
 
 def _speculates(config: EngineConfig, opened: Opened) -> bool:
+    """Whether the pipeline speculates; by default not where a step with drafts may take longer than it saves.
+
+    These are steps without CUDA graphs where others are replayed as such, and steps that copy the states of
+    recurrent layers.
+    """
     if config.speculation is None:
         return not opened.model.uses_graphs and not opened.memory.state_bytes
     return config.speculation

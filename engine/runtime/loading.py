@@ -121,10 +121,10 @@ def read_headers(config: EngineConfig, opener: ModelOpener) -> Headers:
     max_model_len = context_length(model, config)
     kv_dtype = resolve_kv_dtype(model, config)
     memory = model.plan_memory(config, kv_dtype=kv_dtype, max_model_len=max_model_len)
-    if memory.state_bytes and (config.draft_model is not None or config.speculation):
+    if memory.state_bytes and config.draft_model is not None:
         raise ModelError(
-            f"{config.name} has recurrent layers, whose state cannot go back behind a rejected draft: "
-            "load it without --speculation and --draft-model."
+            f"{config.name} has recurrent layers, for which no draft model is supported: load it without "
+            "--draft-model."
         )
     draft = None
     if config.draft_model is not None:

@@ -296,10 +296,15 @@ class Scheduler:
             drafts = self.speculation.propose(batch, num_scheduled_tokens, costs)
         if drafts is None and self.model_drafts is not None:
             drafts = self.model_drafts.propose(batch, num_scheduled_tokens, costs)
+        states = self._blocks.recurrent
+        if drafts is not None and states is not None:
+            drafts = drafts.cut(states.draft_room(self._table.num_computed[batch]))
         if drafts is None:
             return None
         missing = self._row_blocks.missing(batch, num_scheduled_tokens + drafts.counts)
         if int(missing.sum()) > self._blocks.num_free:
+            return None
+        if states is not None and not states.save_before_drafts(batch[drafts.batch]):
             return None
         self._row_blocks.allocate(batch, missing)
         return drafts

@@ -146,7 +146,7 @@ class Pipeline:
             _log.exception("Scheduling failed.")
             self.scheduler.copies.release_sources()
             if self.blocks.recurrent is not None:
-                self.blocks.recurrent.cancel_copies()
+                self.blocks.recurrent.cancel_step()
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
@@ -175,7 +175,7 @@ class Pipeline:
         except BaseException as error:  # a Rust panic is not an Exception
             _log.exception("A step failed.")
             if self.blocks.recurrent is not None:
-                self.blocks.recurrent.cancel_copies()
+                self.blocks.recurrent.cancel_step()
             at_fault = plan.rows
             if isinstance(error, ExecutorError) and error.entry is not None:
                 # Nothing was computed: the next step schedules the other rows again.

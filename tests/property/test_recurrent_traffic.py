@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from engine._core import BlockAllocator
-from tests.fakes.toy_pipeline import ToyPipeline
 from tests.property.test_traffic import Traffic
 
 
@@ -23,8 +22,7 @@ class RecurrentTraffic(Traffic):
         self.settings["state_slots"] = 1 + blocks % 11
         self.settings["interval"] = size * (1 + blocks % 5)
         self.settings["stored_states"] = self.settings["swap"] // 2
-        self.right = None
-        self.toy = ToyPipeline(**self.settings)
+        super().new_toy()
 
     @precondition(lambda self: self.toy.blocks.recurrent.store is not None)
     @rule(times=st.integers(1, 5))

@@ -13,6 +13,7 @@ from engine._core import BlockAllocator
 from engine.api.errors import ExecutorError
 from engine.api.request import FinishReason
 from engine.step.calibration import PROBES, Calibration
+from tests.fakes.guesser import guess
 from tests.fakes.toy_engine import ask
 from tests.fakes.toy_executor import oracle
 from tests.fakes.toy_pipeline import ToyPipeline
@@ -372,6 +373,85 @@ def test_a_request_preempted_for_want_of_blocks_finishes():
     assert toy.counters.totals().preemptions > 0
     for handle in handles:
         assert handle.drain().token_ids == oracle(handle.request)
+
+
+# ---- drafts ----
+
+
+@pytest.mark.parametrize("right", [0.0, 0.5, 0.9, 1.0])
+def test_drafts_change_no_token(right):
+    toy = recurrent(state_slots=16, rows=4)
+    guesser = guess(toy, length=8, right=right)
+    handles = [toy.submit(ask([seed, *PROMPT], max_tokens=40)) for seed in (50, 60, 70)]
+    toy.run()
+    for handle in handles:
+        assert handle.drain().token_ids == oracle(handle.request)
+    assert guesser.accepted
+    assert bool(guesser.accepted_at) == (right > 0)
+    assert kept(toy)[-1] == 80  # 42 tokens and 39 of the answer
+    toy.assert_idle()
+
+
+def test_a_rejected_draft_takes_the_state_back_before_the_step():
+    toy = recurrent(block_size=16)
+    guess(toy, length=8, right=0.0)
+    handle = toy.submit(ask(PROMPT, max_tokens=30))
+    while not toy.pipeline.scheduler.speculation.accepted:
+        toy.step()
+    computed, known = int(toy.table.num_computed[0]), int(toy.table.num_tokens[0])
+    assert known - computed == 2  # the token before the draft, and the one sampled instead of it
+    ((source, target),) = toy.executor.state_copies[-1:]
+    assert target == toy.blocks.recurrent.slots[0]
+    assert (target, source) in toy.executor.state_copies
+    toy.run()
+    assert handle.drain().token_ids == oracle(handle.request)
+
+
+def test_accepted_drafts_are_not_computed_again():
+    toy = recurrent(block_size=16)
+    guess(toy, length=8, right=1.0)
+    handle = toy.submit(ask(PROMPT, max_tokens=30))
+    toy.run()
+    assert handle.drain().token_ids == oracle(handle.request)
+    assert sum(sum(lengths) for lengths in steps_of(toy)) == len(PROMPT) + 29
+
+
+def test_no_step_with_drafts_goes_beyond_a_block_border():
+    toy = recurrent(rows=1)
+    guess(toy, length=8, right=1.0)
+    ends = []
+    toy.executor.watch = lambda plan: ends.append(
+        (plan.positions[0] // SIZE, plan.positions[-1] // SIZE)
+    )
+    toy.submit(ask(PROMPT[:4], max_tokens=40))
+    toy.run()
+    assert all(first == last for first, last in ends[2:])
+
+
+def test_without_a_free_slot_there_are_no_drafts():
+    toy = recurrent(state_slots=2)
+    guesser = guess(toy, length=8, right=1.0)
+    handle = toy.submit(ask(PROMPT, max_tokens=20))  # its checkpoint has the other slot
+    toy.run()
+    assert handle.drain().token_ids == oracle(handle.request)
+    assert guesser.accepted == []
+
+
+def test_a_state_that_cannot_be_taken_back_fails_its_request():
+    toy = recurrent(block_size=16)
+    guess(toy, length=8, right=0.0)
+    handle = toy.submit(ask(PROMPT, max_tokens=30))
+    execute = toy.executor.execute
+
+    def fail_after_drafts(plan):
+        toy.executor.fail_copies = bool(plan.num_draft_tokens.size)
+        return execute(plan)
+
+    toy.executor.execute = fail_after_drafts
+    toy.run()
+    assert handle.drain().finish_reason is FinishReason.ERROR
+    toy.assert_idle()
+    toy.check()
 
 
 # ---- the state store ----

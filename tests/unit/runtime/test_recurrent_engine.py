@@ -134,13 +134,20 @@ def test_calibration_computes_in_free_slots():
     engine.shutdown()
 
 
-@pytest.mark.parametrize("settings", [{"speculation": True}, {"draft_model": "some.gguf"}])
-def test_drafts_are_refused(settings):
-    engine, _ = toy_engine(toy_config(**settings), model_opener=lambda config: recurrent_model())
+def test_a_draft_model_is_refused():
+    config = toy_config(draft_model="some.gguf")
+    engine, _ = toy_engine(config, model_opener=lambda config: recurrent_model())
     engine.start()
-    with pytest.raises(EngineUnavailable, match="whose state cannot go back"):
+    with pytest.raises(EngineUnavailable, match="no draft model is supported"):
         engine.wait_ready(60)
     assert engine.snapshot().state is EngineState.UNLOADED
+    engine.shutdown()
+
+
+@pytest.mark.parametrize(("asked", "drafts"), [(None, False), (False, False), (True, True)])
+def test_drafts_by_prompt_lookup_are_off_unless_asked_for(asked, drafts):
+    engine, _ = recurrent_engine(speculation=asked)
+    assert (engine._thread.pipeline.scheduler.speculation is not None) is drafts
     engine.shutdown()
 
 
