@@ -5,6 +5,8 @@ from engine.api.errors import ModelError
 from engine.models.spec import ModelSpec
 
 FLOAT_FORMATS = frozenset({"F32", "F16", "BF16"})
+_WIDE_HEAD = 128
+"""Head dimensions up to which one scale for a key is measured to be enough."""
 
 
 def native_kv_dtype(
@@ -13,8 +15,10 @@ def native_kv_dtype(
     """Element type of the native executor's KV cache.
 
     `auto` is int8 for quantised weights: its error is smaller than theirs, and attention reads half the
-    bytes. It is f16 for float weights, whose users want exact results, and for models whose keys have
-    a bias (Qwen2): it makes a few channels so large that one scale per key leaves the others few bits.
+    bytes. It is f16 for float weights, whose users want exact results, for models whose keys have a bias
+    (Qwen2): it makes a few channels so large that one scale per key leaves the others few bits, and for
+    heads of more than 128 dimensions, which share one scale (Gemma 3 270M: mean KL 0.010 with int8, 0.006
+    with f16).
 
     Args:
         kv_dtype: the setting.
@@ -32,7 +36,8 @@ def native_kv_dtype(
     if kv_dtype != "auto":
         return kv_dtype
     in_floats = weight_format in FLOAT_FORMATS and weights == "stored"
-    return "f16" if spec.has_key_bias or in_floats else "int8"
+    wide = any(attention.head_dim > _WIDE_HEAD for attention in spec.attentions)
+    return "f16" if spec.has_key_bias or wide or in_floats else "int8"
 
 
 def reject_torch_settings(config: EngineConfig) -> None:

@@ -287,7 +287,7 @@ def toy_spec(context_length=256):
         vocab_size=VOCAB_SIZE,
         context_length=context_length,
         norm_eps=1e-5,
-        ropes=(Rope(theta=1e4, dim=4, style="half"),),
+        ropes=(Rope(1e4, 4, "half"),),
         layers=(LayerSpec(attention, Mlp(16), {}),) * 2,
         tensors={},
     )
