@@ -24,8 +24,9 @@ states than for KV; they are what is dropped first, because they can be computed
 MIN_STATE_SLOTS = 2
 """One for a running request, and one for a checkpoint."""
 
-DEFAULT_STATE_SLOTS = 4
-"""State slots of a default pool that holds one full context."""
+DEFAULT_STATE_SLOTS = 32
+"""State slots for which a default pool has room: 24 running requests and eight checkpoints. A pool for one
+context alone would hold the states of a few requests only, and the others would wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ def default_pool_bytes(
 ) -> int:
     """The default size of the pool in bytes.
 
-    A tenth of free memory, or one full context if that is more, but at most half of free memory; at least
-    one block.
+    A tenth of free memory, or one full context if that is more, with `DEFAULT_STATE_SLOTS` recurrent states,
+    but at most half of free memory; at least one block and the fewest states.
 
     Args:
         available: free bytes left once the weights are loaded.
@@ -82,8 +83,8 @@ def default_pool_bytes(
         state_bytes: bytes of a state slot.
     """
     one_context = -(-context_length // block_size) * block_bytes
-    one_context += DEFAULT_STATE_SLOTS * state_bytes
-    wanted = max(int(available * POOL_SHARE), one_context)
+    states = DEFAULT_STATE_SLOTS * state_bytes
+    wanted = max(int(available * POOL_SHARE), one_context + states, int(states / STATE_SHARE))
     least = block_bytes + MIN_STATE_SLOTS * state_bytes
     return max(min(wanted, int(available * POOL_SHARE_LIMIT)), least)
 

@@ -2,7 +2,7 @@ import pytest
 
 from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
-from engine.memory.kv_cache_config import default_pool_bytes, size_pool
+from engine.memory.kv_cache_config import DEFAULT_STATE_SLOTS, default_pool_bytes, size_pool
 
 MIB, GIB = 2**20, 2**30
 
@@ -143,10 +143,13 @@ def test_a_pool_holds_a_running_request_and_a_checkpoint_at_least():
 
 
 def test_a_default_pool_holds_a_context_and_its_states():
-    pool = default_pool_bytes(
-        100_000, block_bytes=100, block_size=4, context_length=40, state_bytes=10_000
-    )
-    assert pool == 41_000
+    sizes = {"block_bytes": 100, "block_size": 4, "state_bytes": 1000}
+    states = DEFAULT_STATE_SLOTS * 1000
+    assert default_pool_bytes(500_000, context_length=40, **sizes) == 2 * states
+    assert default_pool_bytes(500_000, context_length=4000, **sizes) == 100_000 + states
+    assert default_pool_bytes(5_000_000, context_length=40, **sizes) == 500_000
+    assert default_pool_bytes(20_000, context_length=40, **sizes) == 10_000
+    assert default_pool_bytes(0, context_length=40, **sizes) == 2100
 
 
 def test_a_model_without_recurrent_layers_has_no_state_slots():
