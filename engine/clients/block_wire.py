@@ -107,7 +107,7 @@ def block_map(data: Mapping[str, Any], base: BlockMap | None, *, shift: float) -
             column[changed] = values + shift if name == "last_used" else values
             columns[name] = column
         held, tables = _decode(data["held"], np.dtype("<i4")).astype(np.int32), data["tables"]
-        checkpoints = _decode(data["checkpoints"], np.dtype("<i4")).astype(np.int32)
+        checkpoints = _decode(data.get("checkpoints", ""), np.dtype("<i4")).astype(np.int32)
         if checkpoints.size and not 0 <= checkpoints.min() <= checkpoints.max() < total:
             raise ValueError("it has a checkpoint of a block outside the pool")
         columns["checkpoints"] = checkpoints

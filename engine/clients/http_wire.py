@@ -382,7 +382,7 @@ def fork_price(data: Mapping[str, Any]) -> ForkPrice:
         WireError: members are missing.
     """
     try:
-        return ForkPrice(**{field.name: data[field.name] for field in fields(ForkPrice)})
+        return ForkPrice(**_known_fields(ForkPrice, data))
     except (KeyError, TypeError) as error:
         raise WireError(f"The server's price is not in Pravāha's format ({error}).") from error
 

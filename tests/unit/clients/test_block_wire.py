@@ -125,6 +125,9 @@ def test_checkpoints_of_states_are_sent_whole():
     for before in (None, base):
         read = block_map(orjson.loads(sent(new, before)), before, shift=0.0)
         assert_equal(read, new)
+    older = orjson.loads(sent(new, None))
+    del older["checkpoints"]  # a server that knows none
+    assert block_map(older, None, shift=0.0).checkpoints.size == 0
     outside = replace(new, checkpoints=np.array([64], np.int32))
     with pytest.raises(WireError, match="checkpoint of a block outside the pool"):
         block_map(orjson.loads(sent(outside, None)), None, shift=0.0)
