@@ -37,4 +37,4 @@ class RecurrentTraffic(Traffic):
 
 
 TestRecurrentTraffic = RecurrentTraffic.TestCase
-TestRecurrentTraffic.settings = settings(max_examples=100, stateful_step_count=40)
+TestRecurrentTraffic.settings = settings(max_examples=60, stateful_step_count=40)
