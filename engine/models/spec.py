@@ -87,6 +87,11 @@ class TensorRef:
         step: rows from the first of one run to the first of the next.
         transposed: whether it is stored as [inputs, outputs] (GPT-2 checkpoints); floats only.
         add: added to each element (1 for norms stored as their difference to 1); vectors only.
+        parts: tensors that are taken together, row after row; `name` then has `{}` for a tensor's index
+            (experts of checkpoints that store each expert by itself). 0 for a single tensor.
+
+    A tensor of more than two dimensions is a stack of matrices, whose rows follow one another; `transposed`
+    applies to each of them.
     """
 
     name: str
@@ -95,6 +100,7 @@ class TensorRef:
     step: int = 0
     transposed: bool = False
     add: float = 0.0
+    parts: int = 0
 
 
 Tensors = Mapping[str, TensorRef]
@@ -123,6 +129,13 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `state_norm` | [value_dim] for gated DeltaNet, [heads * head_dim] for Mamba2: norm of the outputs |
 | `gate`, `up`, `down` | [intermediate, hidden] twice, [hidden, intermediate]; plain ones have no gate |
 | `gate.bias`, `up.bias`, `down.bias` | a bias of each |
+| `router`, `router.bias` | [count, hidden], [count]: logits of the experts |
+| `router_correction` | [count]: added to the scores by which experts are chosen, not to their weights |
+| `router_scale` | [count]: factor of each expert's weight |
+| `experts.gate`, `experts.up` and `.bias` | [count * intermediate, hidden]: of expert 0, of expert 1, … |
+| `experts.down` and `.bias` | [count * hidden, intermediate], likewise |
+| `shared.gate`, `shared.up`, `shared.down` | those of the shared network |
+| `shared_router` | [1, hidden]: its sigmoid is the weight of the shared network (Qwen) |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
@@ -189,6 +202,51 @@ class Mlp:
 
 
 @dataclass(frozen=True, slots=True)
+class Routing:
+    """How a router's logits choose a token's experts and weigh them. Equal scores prefer the lower index.
+
+    Attributes:
+        scores: `softmax` over all experts; `softmax_of_used`, which chooses by logits and takes the softmax
+            of those of the chosen experts; or `sigmoid` of each.
+        renormalise: whether the weights of the chosen experts are divided by their sum.
+        scale: factor of the weights.
+        logit_scale: factor of the logits.
+        groups: equal groups of neighbouring experts.
+        used_groups: number of groups from which experts are chosen: those with the largest sums of their two
+            best scores.
+    """
+
+    scores: Literal["softmax", "softmax_of_used", "sigmoid"] = "softmax"
+    renormalise: bool = False
+    scale: float = 1.0
+    logit_scale: float = 1.0
+    groups: int = 1
+    used_groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Feed-forward networks of equal shape of which each token uses a few; their outputs are added by weight.
+
+    Attributes:
+        count: number of experts.
+        used: experts that a token uses.
+        intermediate_size: of each expert.
+        activation: of each expert. They are gated if the layer has `experts.gate`.
+        routing: how experts are chosen.
+        shared: a network that every token uses besides; None for none.
+    """
+
+    count: int
+    used: int
+    intermediate_size: int
+    routing: Routing
+    activation: Activation = "silu"
+    shared: Mlp | None = None
+    kind: Literal["experts"] = field(default="experts", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ShortConv:
     """A gated short convolution (LFM2): o(conv_after(x) * conv(conv_before(x) * conv_in(x))).
 
@@ -247,7 +305,7 @@ class Mamba2:
 
 
 Mixer = Attention | ShortConv | GatedDeltaNet | Mamba2
-FeedForward = Mlp
+FeedForward = Mlp | Experts
 
 
 @dataclass(frozen=True, slots=True)

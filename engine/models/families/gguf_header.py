@@ -28,6 +28,7 @@ _LAYER_NAMES = {
     "o": "attn_output",
     "q_norm": "attn_q_norm",
     "k_norm": "attn_k_norm",
+    "sinks": "attn_sinks",
     "ffn_norm": "ffn_norm",
     "ffn_post_norm": "post_ffw_norm",
     "gate": "ffn_gate",

@@ -1,13 +1,30 @@
-"""LFM2 and LFM2.5: gated short convolutions, and a few layers of attention."""
+"""LFM2 and LFM2.5: gated short convolutions, and a few layers of attention; experts in the larger ones."""
 
 from engine.api.errors import ModelError
 from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.expert_tensors import (
+    ExpertNames,
+    checkpoint_experts,
+    expert_count,
+    gguf_experts,
+    used_experts,
+)
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.hybrid import MAX_KERNEL, attention, optional_bias, recurrent_layers
 from engine.models.families.model_header import MAX_HEADS, MAX_WIDTH, ModelHeader, split_rows
 from engine.models.families.role_names import TOP
-from engine.models.spec import LayerSpec, Mlp, ModelSpec, ShortConv, TensorRef
+from engine.models.spec import (
+    Experts,
+    FeedForward,
+    LayerSpec,
+    Mlp,
+    ModelSpec,
+    Routing,
+    ShortConv,
+    TensorRef,
+    Tensors,
+)
 
 _ATTENTION = {
     "q": "self_attn.q_proj.weight",
@@ -20,10 +37,13 @@ _ATTENTION = {
 _LAYER = {
     "mixer_norm": "operator_norm.weight",
     "ffn_norm": "ffn_norm.weight",
+}
+_MLP = {
     "gate": "feed_forward.w1.weight",
     "up": "feed_forward.w3.weight",
     "down": "feed_forward.w2.weight",
 }
+_EXPERTS = ExpertNames("feed_forward.", gate="w1", up="w3", down="w2")
 
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
@@ -32,9 +52,18 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         raise fields.wrong("attention.causal", "true: bidirectional attention is not supported")
     kernel = fields.integer("shortconv.l_cache", low=1, high=MAX_KERNEL)
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
+    routing = Routing(
+        "sigmoid", renormalise=True, scale=fields.number("expert_weights_scale", default=1.0)
+    )
     layers = []
     for index, intermediate_size in enumerate(header.intermediate_sizes):
-        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, _LAYER))
+        mlp: FeedForward = Mlp(intermediate_size)
+        tensors = dict(header.layer_tensors(index, _LAYER))
+        if f"blk.{index}.ffn_gate_inp.weight" in header.shapes:
+            mlp, experts = gguf_experts(header, index, routing)
+            tensors |= experts
+        else:
+            tensors |= header.layer_tensors(index, _MLP)
         if kv_heads[index] == 0:
             tensors |= _short_conv(header, f"blk.{index}.shortconv.")
             layers.append(LayerSpec(ShortConv(kernel), mlp, tensors))
@@ -60,7 +89,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     layers = []
     for index in range(header.num_layers):
         tensors = dict(header.layer_tensors(index, _LAYER))
-        mlp = Mlp(_intermediate_size(header, tensors["gate"].name))
+        mlp, weights = _feed_forward(header, index)
+        tensors |= weights
         if convolved[index]:
             tensors |= _short_conv(header, f"{header.prefix}layers.{index}.conv.")
             layers.append(LayerSpec(ShortConv(kernel), mlp, tensors))
@@ -83,6 +113,30 @@ def _intermediate_size(header: CheckpointHeader, gate: str) -> int:
     if len(shape) != 2 or not 1 <= shape[0] <= MAX_WIDTH:
         raise ModelError(f"{header.source} has a damaged {gate[:120]}.")
     return shape[0]
+
+
+def _feed_forward(header: CheckpointHeader, index: int) -> tuple[FeedForward, Tensors]:
+    """The feed-forward of a layer, and its weights."""
+    prefix = f"{header.prefix}layers.{index}.feed_forward."
+    if f"{prefix}gate.weight" not in header.shapes:
+        tensors = header.layer_tensors(index, _MLP)
+        return Mlp(_intermediate_size(header, tensors["gate"].name)), tensors
+    config = header.text
+    count = expert_count(header, "num_experts", "num_local_experts")
+    experts = Experts(
+        count,
+        used_experts(header, count, default=4),
+        config.integer("moe_intermediate_size", low=1, high=MAX_WIDTH),
+        Routing(
+            "sigmoid",
+            renormalise=config.flag("norm_topk_prob", default=True),
+            scale=config.number("routed_scaling_factor", default=1.0),
+        ),
+    )
+    weights = checkpoint_experts(header, index, experts, _EXPERTS)
+    if config.flag("use_expert_bias", default=True):
+        weights["router_correction"] = TensorRef(header.require(f"{prefix}expert_bias"))
+    return experts, weights
 
 
 def _convolved(header: CheckpointHeader) -> tuple[bool, ...]:
@@ -110,4 +164,10 @@ def _short_conv(header: ModelHeader, prefix: str) -> dict[str, TensorRef]:
     }
 
 
-LFM2 = Family("lfm2", ("lfm2",), _read_gguf, {"lfm2": "Lfm2ForCausalLM"}, _read_checkpoint)
+LFM2 = Family(
+    "lfm2",
+    ("lfm2", "lfm2moe"),
+    _read_gguf,
+    {"lfm2": "Lfm2ForCausalLM", "lfm2_moe": "Lfm2MoeForCausalLM"},
+    _read_checkpoint,
+)

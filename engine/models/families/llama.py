@@ -3,11 +3,14 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.mixtral import read_mixtral
 from engine.models.families.role_names import ATTENTION_BIASES, LLAMA, MLP_BIASES, TOP
 from engine.models.spec import ModelSpec
 
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
+    if header.fields.integer("expert_count", default=0) > 0:
+        return read_mixtral(header)
     # Files of Mistral name llama, too; theirs have a window in every layer.
     attentions = header.attentions(windows=(header.window(),) * header.num_layers)
     return header.model(

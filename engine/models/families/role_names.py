@@ -1,14 +1,17 @@
 """Names of roles (`engine.models.spec.Tensors`) in checkpoints of transformers; families combine them."""
 
-PROJECTIONS = {
+ATTENTION = {
     "q": "self_attn.q_proj.weight",
     "k": "self_attn.k_proj.weight",
     "v": "self_attn.v_proj.weight",
     "o": "self_attn.o_proj.weight",
+}
+MLP = {
     "gate": "mlp.gate_proj.weight",
     "up": "mlp.up_proj.weight",
     "down": "mlp.down_proj.weight",
 }
+PROJECTIONS = ATTENTION | MLP
 NORMS_BEFORE = {
     "mixer_norm": "input_layernorm.weight",
     "ffn_norm": "post_attention_layernorm.weight",

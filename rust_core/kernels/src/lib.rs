@@ -1,7 +1,7 @@
 //! Model file formats and the native CPU executor.
 //!
 //! Layers, bottom up: `simd` (16-lane vectors), [`dispatch`] (instruction set levels), [`quant`] and [`mod@format`] (weights as
-//! stored), [`quantize`] (float weights in fewer bits), [`pack`] (weights as the kernels read them), [`gemm`], `attention`, [`norm`], [`rope`] and [`sampler`] (kernels),
+//! stored), [`quantize`] (float weights in fewer bits), [`pack`] (weights as the kernels read them), [`gemm`], `attention`, [`norm`], [`rope`], [`experts`] and [`sampler`] (kernels),
 //! [`kv_cache`] (paged storage), [`pool`] (worker threads), [`executor`] (one step of a batch). Beside the executor: [`bert`] (text
 //! embeddings) and [`dense_search`] (nearest vectors).
 
@@ -17,6 +17,7 @@ pub mod dense_search;
 pub mod dispatch;
 pub mod error;
 pub mod executor;
+pub mod experts;
 pub mod format;
 pub mod gemm;
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub enum Phase {
     Attention,
     /// Output projection and residual.
     Output,
+    /// Logits of experts, and their choice.
+    Router,
     /// Gate and up projections and SwiGLU.
     GateUp,
     /// Down projection and residual.
@@ -30,12 +32,13 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase and its name, in the order of a step.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::Embed, "embed"),
         (Self::Prepare, "prepare"),
         (Self::Qkv, "qkv"),
         (Self::Attention, "attention"),
         (Self::Output, "output"),
+        (Self::Router, "router"),
         (Self::GateUp, "gate_up"),
         (Self::Down, "down"),
         (Self::LmHead, "lm_head"),

@@ -7,6 +7,7 @@ use crate::amx::row_tiles::{self, RowTile};
 use crate::arena::Buffer;
 use crate::attention;
 use crate::error::KernelError;
+use crate::experts::buffers::{ExpertSizes, SharedExperts, WorkerExperts};
 use crate::gemm::PanelScratch;
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
@@ -35,7 +36,7 @@ pub struct QuantBuffers {
 }
 
 impl QuantBuffers {
-    fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
+    pub fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         let groups = widest.div_ceil(GROUP);
         let tile_groups = rows.div_ceil(TILE_ROWS) * groups;
         Ok(Self {
@@ -55,7 +56,7 @@ pub struct ActivationBuffers {
 }
 
 impl ActivationBuffers {
-    fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
+    pub fn new(rows: usize, widest: usize) -> Result<Self, KernelError> {
         Ok(Self {
             float: Buffer::new(rows * widest)?,
             quant: QuantBuffers::new(rows, widest)?,
@@ -78,6 +79,7 @@ pub struct WorkerScratch {
     pub up: Buffer<f32>,
     /// For GEMMs.
     pub panel: PanelScratch,
+    pub experts: WorkerExperts,
     /// For heads with a recurrent state.
     pub scan: ScanScratch,
     pub attention: attention::Scratch,
@@ -131,6 +133,7 @@ pub struct Scratch {
     pub gate: Buffer<f32>,
     /// The same, if the down projection takes quantized rows.
     pub gated: QuantBuffers,
+    pub experts: SharedExperts,
     /// `[logit_rows, vocabulary]`: a step that needs more rows computes them in parts.
     pub logits: Buffer<f32>,
     pub logit_rows: usize,
@@ -217,7 +220,7 @@ pub struct Strides {
 }
 
 impl Strides {
-    fn new(spec: &ModelSpec) -> Self {
+    fn new(spec: &ModelSpec, experts: ExpertSizes) -> Self {
         let pad = |width: usize| width.next_multiple_of(PANEL_COLUMNS);
         let most = |width: fn(&AttentionSpec) -> usize| {
             let widths = spec.attentions().map(|(_, attention)| width(attention));
@@ -243,7 +246,7 @@ impl Strides {
             gate: padded_stride(gate),
             logits: padded_stride(pad(spec.vocab_size)),
             per_layer: padded_stride(pad(spec.layers.len() * spec.per_layer_width)),
-            widest: hidden.max(gate).max(attention),
+            widest: hidden.max(gate).max(attention).max(experts.gate_stride()),
         }
     }
 }
@@ -261,7 +264,8 @@ fn padded_stride(width: usize) -> usize {
 
 impl Scratch {
     pub fn new(spec: &ModelSpec, limits: &Limits, workers: usize) -> Result<Self, KernelError> {
-        let strides = Strides::new(spec);
+        let experts = ExpertSizes::of(spec);
+        let strides = Strides::new(spec, experts);
         let (tokens, rows) = (limits.max_batched_tokens, limits.max_rows);
         let samples = rows + MAX_DRAFT_TOKENS;
         // Rows of a buffer that only some models need.
@@ -286,6 +290,7 @@ impl Scratch {
                 gate: Buffer::new(tokens * GROUP)?,
                 up: Buffer::new(tokens * GROUP)?,
                 panel: PanelScratch::new(tokens, strides.widest)?,
+                experts: WorkerExperts::new(experts, tokens, strides.gate)?,
                 scan: ScanScratch::new(key_dim, value_dim)?,
                 attention: attention::Scratch::new(),
                 sampler: sampler::Scratch::new(spec.vocab_size, limits.max_model_len),
@@ -304,6 +309,7 @@ impl Scratch {
             per_layer: Buffer::new(tokens_if(spec.per_layer_width > 0) * strides.per_layer)?,
             gate: Buffer::new(tokens * strides.gate)?,
             gated: QuantBuffers::new(tokens, strides.gate)?,
+            experts: SharedExperts::new(experts, tokens)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,
             results: Results {

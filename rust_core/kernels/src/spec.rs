@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::KernelError;
 use crate::format::Scheme;
@@ -21,6 +22,10 @@ const MAX_WIDTH: usize = 1 << 20;
 const MAX_LAYERS: usize = 4096;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_CONTEXT: usize = 1 << 28;
+const MAX_EXPERTS: usize = 1 << 16;
+
+/// Most experts that a token uses.
+pub const MAX_USED_EXPERTS: usize = 64;
 
 /// Most heads with a state of a layer.
 const MAX_STATE_HEADS: usize = 1024;
@@ -102,6 +107,8 @@ pub struct TensorRef {
     pub transposed: bool,
     /// Added to each element; vectors only.
     pub add: f32,
+    /// Tensors that are taken together, row after row, `name` having `{}` for their index; 0 for a single one.
+    pub parts: usize,
 }
 
 /// Role of a weight to where it is stored; `engine/models/spec.py` lists the roles.
@@ -294,11 +301,121 @@ pub struct MlpSpec {
     pub activation: Activation,
 }
 
+/// What scores of experts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoutingScores {
+    /// Softmax over all experts.
+    Softmax,
+    /// Logits; the weights are their softmax over the chosen experts.
+    SoftmaxOfUsed,
+    Sigmoid,
+}
+
+/// How a router's logits choose experts and weigh them.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoutingSpec {
+    pub scores: RoutingScores,
+    /// The weights of the chosen experts are divided by their sum.
+    pub renormalise: bool,
+    /// Factor of the weights.
+    pub scale: f32,
+    pub logit_scale: f32,
+    /// Equal groups of neighbouring experts, of which some are chosen first.
+    pub groups: usize,
+    pub used_groups: usize,
+}
+
+/// Feed-forward networks of which each token uses a few; gated if the layer has `experts.gate`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct ExpertsSpec {
+    pub count: usize,
+    pub used: usize,
+    /// Of each expert.
+    pub intermediate_size: usize,
+    pub routing: RoutingSpec,
+    pub activation: Activation,
+    /// A network that every token uses besides.
+    #[serde(deserialize_with = "shared_network")]
+    pub shared: Option<MlpSpec>,
+}
+
+/// Read the shared network of experts, which states its kind as any feed-forward does.
+fn shared_network<'de, D: Deserializer<'de>>(from: D) -> Result<Option<MlpSpec>, D::Error> {
+    match Option::<FeedForwardSpec>::deserialize(from)? {
+        None => Ok(None),
+        Some(FeedForwardSpec::Mlp(mlp)) => Ok(Some(mlp)),
+        Some(FeedForwardSpec::Experts(_)) => Err(D::Error::custom("the shared network is an mlp")),
+    }
+}
+
 /// What a layer does to each token.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FeedForwardSpec {
     Mlp(MlpSpec),
+    Experts(ExpertsSpec),
+}
+
+impl FeedForwardSpec {
+    fn validate(&self) -> Result<(), KernelError> {
+        match self {
+            Self::Mlp(mlp) => mlp.validate(),
+            Self::Experts(experts) => experts.validate(),
+        }
+    }
+}
+
+impl MlpSpec {
+    fn validate(&self) -> Result<(), KernelError> {
+        bounded("intermediate size", self.intermediate_size, MAX_WIDTH)
+    }
+}
+
+impl ExpertsSpec {
+    fn validate(&self) -> Result<(), KernelError> {
+        bounded("expert count", self.count, MAX_EXPERTS)?;
+        bounded(
+            "number of experts that a token uses",
+            self.used,
+            self.count.min(MAX_USED_EXPERTS),
+        )?;
+        bounded(
+            "experts' intermediate size",
+            self.intermediate_size,
+            MAX_WIDTH,
+        )?;
+        if let Some(shared) = &self.shared {
+            shared.validate()?;
+        }
+        let RoutingSpec {
+            scale,
+            logit_scale,
+            groups,
+            used_groups,
+            ..
+        } = self.routing;
+        positive("scale of experts' weights", f64::from(scale))?;
+        positive("scale of experts' logits", f64::from(logit_scale))?;
+        bounded("number of expert groups", groups, self.count)?;
+        bounded(
+            "number of expert groups that a token uses",
+            used_groups,
+            groups,
+        )?;
+        let each = self.count / groups;
+        let sound = self.count.is_multiple_of(groups)
+            && (groups == 1 || each >= 2)
+            && self.used <= each * used_groups;
+        if sound {
+            return Ok(());
+        }
+        Err(KernelError::model(format!(
+            "The model chooses {} of {} experts from {used_groups} of {groups} groups, which is impossible.",
+            self.used, self.count
+        )))
+    }
 }
 
 /// One layer.
@@ -329,6 +446,10 @@ impl LayerSpec {
     pub fn intermediate_size(&self) -> usize {
         match &self.ffn {
             Some(FeedForwardSpec::Mlp(mlp)) => mlp.intermediate_size,
+            Some(FeedForwardSpec::Experts(experts)) => experts
+                .shared
+                .as_ref()
+                .map_or(0, |shared| shared.intermediate_size),
             None => 0,
         }
     }
@@ -434,8 +555,8 @@ impl ModelSpec {
             for tensor in layer.tensors.values() {
                 tensor.validate()?;
             }
-            if let Some(FeedForwardSpec::Mlp(mlp)) = &layer.ffn {
-                bounded("intermediate size", mlp.intermediate_size, MAX_WIDTH)?;
+            if let Some(ffn) = &layer.ffn {
+                ffn.validate()?;
             }
             if let Some(mixer) = &layer.mixer {
                 mixer.validate()?;
@@ -554,6 +675,8 @@ impl TensorRef {
         let sound = self.start <= MAX
             && self.run <= MAX
             && self.step <= MAX
+            && self.parts <= MAX_EXPERTS
+            && (self.parts == 0 || self.start == 0 && self.run == 0 && !self.transposed)
             && (self.run == 0 || self.step >= self.run)
             && self.add.is_finite();
         if sound {
@@ -573,6 +696,15 @@ impl TensorRef {
     /// Whether the weight's rows follow one another in the tensor.
     pub fn is_contiguous(&self) -> bool {
         !self.transposed && (self.run == 0 || self.step == self.run)
+    }
+
+    /// The names of the tensors that are taken together.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let name = |part: usize| match self.parts {
+            0 => self.name.clone(),
+            _ => self.name.replacen("{}", &part.to_string(), 1),
+        };
+        (0..self.parts.max(1)).map(name)
     }
 
     /// The tensor's row that is row `row` of the weight.
@@ -671,7 +803,7 @@ pub(crate) mod tests {
 
     /// A reference to a whole tensor.
     pub(crate) fn whole(name: &str) -> Value {
-        json!({ "name": name, "start": 0, "run": 0, "step": 0, "transposed": false, "add": 0.0 })
+        json!({ "name": name, "start": 0, "run": 0, "step": 0, "transposed": false, "add": 0.0, "parts": 0 })
     }
 
     pub(crate) fn tiny_rope() -> Value {
@@ -766,6 +898,60 @@ pub(crate) mod tests {
         assert!(
             rejection(|v| v["layers"][0]["tensors"]["q"]["start"] = (1u64 << 50).into())
                 .contains("impossible rows")
+        );
+    }
+
+    /// Experts of a tiny layer.
+    pub(crate) fn tiny_experts() -> Value {
+        json!({
+            "kind": "experts", "count": 8, "used": 2, "intermediate_size": 32, "activation": "silu",
+            "routing": {
+                "scores": "softmax", "renormalise": true, "scale": 1.0, "logit_scale": 1.0, "groups": 1,
+                "used_groups": 1 },
+            "shared": { "kind": "mlp", "intermediate_size": 64, "activation": "silu" },
+        })
+    }
+
+    #[test]
+    fn experts_are_read() {
+        let mut value = tiny_json();
+        value["layers"][1]["ffn"] = tiny_experts();
+        let spec = ModelSpec::from_json(&value.to_string()).unwrap();
+        let Some(FeedForwardSpec::Experts(experts)) = &spec.layers[1].ffn else {
+            panic!("no experts");
+        };
+        assert_eq!((experts.count, experts.used), (8, 2));
+        assert_eq!(experts.shared.as_ref().unwrap().intermediate_size, 64);
+    }
+
+    #[test]
+    fn impossible_experts_are_rejected_with_a_sentence() {
+        let experts = |change: fn(&mut Value)| {
+            rejection(move |v| {
+                v["layers"][1]["ffn"] = tiny_experts();
+                change(&mut v["layers"][1]["ffn"]);
+            })
+        };
+        assert!(experts(|v| v["count"] = 0.into()).contains("expert count is 0"));
+        assert!(experts(|v| v["used"] = 9.into()).contains("uses is 9"));
+        assert!(experts(|v| v["used"] = 0.into()).contains("uses is 0"));
+        assert!(experts(|v| v["intermediate_size"] = 0.into()).contains("experts' intermediate"));
+        assert!(experts(|v| v["routing"]["scale"] = 0.0.into()).contains("experts' weights"));
+        assert!(experts(|v| v["routing"]["logit_scale"] = 0.0.into()).contains("experts' logits"));
+        assert!(experts(|v| v["routing"]["groups"] = 3.into()).contains("impossible"));
+        assert!(experts(|v| v["routing"]["groups"] = 8.into()).contains("impossible"));
+        assert!(experts(|v| v["routing"]["used_groups"] = 2.into()).contains("groups that"));
+        assert!(experts(|v| v["routing"]["scores"] = "dice".into()).contains("not readable"));
+        assert!(experts(|v| v["shared"] = tiny_experts()).contains("the shared network is an mlp"));
+        assert!(
+            experts(|v| v["shared"]["intermediate_size"] = 0.into()).contains("intermediate size")
+        );
+        assert!(
+            rejection(|v| {
+                let tensor = &mut v["layers"][0]["tensors"]["q"];
+                (tensor["parts"], tensor["start"]) = (2.into(), 1.into());
+            })
+            .contains("impossible rows")
         );
     }
 

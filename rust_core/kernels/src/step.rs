@@ -12,6 +12,7 @@
 mod activations;
 mod branch;
 mod embedding;
+mod experts;
 mod feed_forward;
 mod heads;
 mod per_layer;
@@ -22,6 +23,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::activations::Source;
+use self::experts::Experts;
 use self::rows_view::RowsView;
 use crate::activation::{sigmoid_gate, softcap};
 use crate::attention::{Item, Task, Work, attend, combine};
@@ -37,7 +39,9 @@ use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
 use crate::spec::{AttentionSpec, FeedForwardSpec, MixerSpec, ModelSpec};
-use crate::weights::{AttentionWeights, LayerWeights, Linear, MixerWeights, Norm, Weights};
+use crate::weights::{
+    AttentionWeights, FeedForwardWeights, LayerWeights, Linear, MixerWeights, Norm, Weights,
+};
 use crate::work_share::{Parts, SlicedItems};
 
 /// A loaded model: weights, RoPE tables, KV cache and recurrent states.
@@ -74,7 +78,7 @@ impl Target {
 }
 
 /// Phases of a layer that have work to share.
-const PHASES: usize = 12;
+const PHASES: usize = 15;
 /// Counters of a layer: for each phase, one for its work and one for preparing its activations.
 pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
@@ -89,6 +93,9 @@ const PER_LAYER_GATE: usize = 8;
 const PER_LAYER_OUTPUT: usize = 9;
 const ADD_PER_LAYER: usize = 10;
 const SCALE: usize = 11;
+const ROUTER: usize = 12;
+const SHARED_ROUTER: usize = 13;
+const CHOOSE: usize = 14;
 /// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, and each layer's own embeddings.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
@@ -152,8 +159,17 @@ impl Step<'_> {
                 }
                 _ => {}
             }
-            if let (Some(FeedForwardSpec::Mlp(spec)), Some(mlp)) = (&spec.ffn, &layer.ffn) {
-                self.feed_forward(worker, own, index, layer, (spec, mlp));
+            match (&spec.ffn, &layer.ffn) {
+                (Some(FeedForwardSpec::Mlp(spec)), Some(FeedForwardWeights::Mlp(mlp))) => {
+                    self.feed_forward(worker, own, index, layer, (spec, mlp));
+                }
+                (
+                    Some(FeedForwardSpec::Experts(spec)),
+                    Some(FeedForwardWeights::Experts(weights)),
+                ) => {
+                    self.use_experts(worker, own, index, layer, Experts { spec, weights });
+                }
+                _ => {}
             }
             if let Some(per_layer) = &layer.per_layer {
                 self.add_per_layer(worker, own, index, per_layer);

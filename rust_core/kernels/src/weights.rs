@@ -18,13 +18,17 @@ use crate::pool::Pool;
 use crate::quantize::WeightMode;
 use crate::spec::ModelSpec;
 
+mod experts;
 mod identity;
 mod layer;
 mod plan;
 mod recurrent;
 mod stored;
 
-pub use self::layer::{AttentionWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights};
+pub use self::experts::ExpertWeights;
+pub use self::layer::{
+    AttentionWeights, FeedForwardWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights,
+};
 use self::plan::Plan;
 pub use self::recurrent::{ShortConvWeights, StateHeadsWeights};
 

@@ -60,6 +60,16 @@ impl TileGroup {
         self.outliers[to].copy_from_slice(&batch.outliers[from]);
     }
 
+    /// Copy lane `from_lane` of `from` to lane `lane`.
+    #[inline(always)]
+    pub fn copy_lane(&mut self, lane: usize, from: &Self, from_lane: usize) {
+        self.codes[lane] = from.codes[from_lane];
+        self.scales[lane] = from.scales[from_lane];
+        self.initial_sums[lane] = from.initial_sums[from_lane];
+        self.low_sums[lane] = from.low_sums[from_lane];
+        self.outliers[lane] = from.outliers[from_lane];
+    }
+
     /// Sum of the codes of row `lane`.
     #[inline(always)]
     pub fn sum(&self, lane: usize) -> i32 {

@@ -13,7 +13,8 @@ use crate::pack::tests::TestTensor;
 use crate::plan::tests::GREEDY;
 use crate::quant::DType;
 use crate::sampler::SamplingRow;
-use crate::spec::tests::tiny_json;
+use crate::spec::FeedForwardSpec;
+use crate::spec::tests::{tiny_experts, tiny_json, whole};
 
 const VOCAB: usize = 128;
 const BLOCK: usize = 32;
@@ -33,7 +34,7 @@ impl RandomModel {
         let mut tensors = BTreeMap::new();
         let mut add = |name: &str, shape: &[usize], dtype: DType| {
             let inputs = shape[shape.len() - 1];
-            let outputs = if shape.len() == 2 { shape[0] } else { 1 };
+            let outputs = shape[..shape.len() - 1].iter().product();
             let seed = 1 + tensors.len() as u64;
             let stored = Stored {
                 shape: shape.to_vec(),
@@ -46,7 +47,8 @@ impl RandomModel {
         add("token_embd", &[spec.vocab_size, hidden], DType::Q8_0);
         add("output_norm", &[hidden], DType::F32);
         for (layer, attention) in spec.attentions() {
-            let ffn = spec.layers[layer].intermediate_size();
+            let block = &spec.layers[layer];
+            let ffn = block.intermediate_size();
             let (queries, keys) = (
                 attention.num_heads * attention.head_dim,
                 attention.num_kv_heads * attention.head_dim,
@@ -61,6 +63,17 @@ impl RandomModel {
                 ("ffn_down", hidden, ffn),
             ] {
                 add(&format!("blk.{layer}.{name}"), &[outputs, inputs], dtype);
+            }
+            if let Some(FeedForwardSpec::Experts(experts)) = &block.ffn {
+                let (count, inner) = (experts.count, experts.intermediate_size);
+                let mut experts = |name: &str, shape: &[usize], dtype| {
+                    add(&format!("blk.{layer}.{name}"), shape, dtype);
+                };
+                experts("ffn_gate_inp", &[count, hidden], DType::F32);
+                experts("ffn_gate_inp_shexp", &[1, hidden], DType::F32);
+                experts("ffn_gate_exps", &[count, inner, hidden], dtype);
+                experts("ffn_up_exps", &[count, inner, hidden], dtype);
+                experts("ffn_down_exps", &[count, hidden, inner], dtype);
             }
             for name in ["attn_norm", "ffn_norm"] {
                 add(&format!("blk.{layer}.{name}"), &[hidden], DType::F32);
@@ -99,6 +112,36 @@ fn tiny_spec() -> ModelSpec {
     ModelSpec::from_json(&json.to_string()).expect("a sound spec")
 }
 
+/// The same with experts in its second layer, and a network that every token uses besides.
+fn expert_spec(activation: &str) -> ModelSpec {
+    let mut json = tiny_json();
+    json["vocab_size"] = VOCAB.into();
+    let layer = &mut json["layers"][1];
+    layer["ffn"] = tiny_experts();
+    layer["ffn"]["activation"] = activation.into();
+    for (role, name) in [
+        ("router", "ffn_gate_inp"),
+        ("shared_router", "ffn_gate_inp_shexp"),
+        ("experts.gate", "ffn_gate_exps"),
+        ("experts.up", "ffn_up_exps"),
+        ("experts.down", "ffn_down_exps"),
+        ("shared.gate", "ffn_gate"),
+        ("shared.up", "ffn_up"),
+        ("shared.down", "ffn_down"),
+    ] {
+        layer["tensors"][role] = whole(&format!("blk.1.{name}.weight"));
+    }
+    ModelSpec::from_json(&json.to_string()).expect("a sound spec")
+}
+
+fn specs() -> [ModelSpec; 3] {
+    [
+        tiny_spec(),
+        expert_spec("silu"),
+        expert_spec("swiglu_clamped"),
+    ]
+}
+
 fn config(level: Level) -> ExecutorConfig {
     ExecutorConfig {
         num_blocks: 4,
@@ -129,19 +172,24 @@ fn block_sizes_whose_bytes_would_wrap_are_refused() {
 
 #[test]
 fn the_memory_plan_is_what_an_executor_holds() {
-    let spec = tiny_spec();
+    for spec in specs() {
+        check_memory_plan(&spec);
+    }
+}
+
+fn check_memory_plan(spec: &ModelSpec) {
     let stored = DType::ALL
         .into_iter()
         .filter(|dtype| dtype.block_len() <= 32)
         .map(|dtype| (dtype, "stored"));
     let quantised = [(DType::BF16, "q8"), (DType::F16, "q4"), (DType::F32, "q4")];
     for (dtype, weights) in stored.chain(quantised) {
-        let source = RandomModel::new(&spec, dtype);
+        let source = RandomModel::new(spec, dtype);
         let config = ExecutorConfig {
             weights: weights.into(),
             ..config(Level::Portable)
         };
-        let plan = Executor::plan_memory_of(&spec, &source, &config).unwrap();
+        let plan = Executor::plan_memory_of(spec, &source, &config).unwrap();
         let held = Executor::of(spec.clone(), &source, &config, Level::Portable, &mut |_| {});
         let info = held.expect("a sound model").info();
         assert_eq!(plan.weight_bytes, info.weight_bytes, "{dtype:?}");
@@ -228,9 +276,12 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
 
 #[test]
 fn whole_steps_have_the_same_bits_on_levels_with_fused_multiply_add() {
-    let spec = tiny_spec();
+    specs().iter().for_each(compare_levels);
+}
+
+fn compare_levels(spec: &ModelSpec) {
     for dtype in [DType::Q4_1, DType::Q8_0] {
-        let source = RandomModel::new(&spec, dtype);
+        let source = RandomModel::new(spec, dtype);
         // Few rows, rows that each worker prepares for itself, a tile, a row more, several tiles.
         for tokens in [3, 7, 16, 17, 40] {
             let levels = [Level::Amx, Level::Avx512, Level::AvxVnni, Level::Avx2];
@@ -238,7 +289,7 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_multiply_add() {
                 .into_iter()
                 .filter(|level| level.available())
                 .map(|level| {
-                    let mut executor = executor(level, &spec, &source);
+                    let mut executor = executor(level, spec, &source);
                     (level, prompt_logprobs(&mut executor, tokens))
                 });
             let Some((_, first)) = results.next() else {
@@ -253,10 +304,27 @@ fn whole_steps_have_the_same_bits_on_levels_with_fused_multiply_add() {
 }
 
 #[test]
+fn a_row_has_the_same_bits_whatever_rows_are_computed_with_it() {
+    for spec in specs() {
+        for dtype in [DType::F32, DType::Q4_1, DType::Q8_0] {
+            for level in Level::ALL.into_iter().filter(|level| level.available()) {
+                let mut executor = executor(level, &spec, &RandomModel::new(&spec, dtype));
+                let all = prompt_logprobs(&mut executor, 40);
+                for tokens in [17, 9, 1, 5, 8, 40] {
+                    let fewer = prompt_logprobs(&mut executor, tokens);
+                    assert_eq!(fewer, all[..tokens], "{level:?} {dtype:?} {tokens} tokens");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn narrowed_steps_have_the_same_bits() {
-    let spec = tiny_spec();
-    for level in Level::ALL.into_iter().filter(|level| level.available()) {
-        let mut executor = executor(level, &spec, &RandomModel::new(&spec, DType::Q4_1));
+    let specs = specs();
+    let levels = Level::ALL.into_iter().filter(|level| level.available());
+    for (level, spec) in levels.flat_map(|level| specs.iter().map(move |spec| (level, spec))) {
+        let mut executor = executor(level, spec, &RandomModel::new(spec, DType::Q4_1));
         for tokens in [9, 40, 63] {
             let all = prompt_logprobs(&mut executor, tokens);
             let last = tokens as i32 - 1;
@@ -271,12 +339,10 @@ fn narrowed_steps_have_the_same_bits() {
 
 #[test]
 fn a_worker_that_yields_its_core_within_steps_changes_no_bits() {
-    let spec = tiny_spec();
-    for level in Level::ALL {
-        if !level.available() {
-            continue;
-        }
-        let mut executor = executor(level, &spec, &RandomModel::new(&spec, DType::Q4_1));
+    let specs = [tiny_spec(), expert_spec("silu")];
+    let levels = Level::ALL.into_iter().filter(|level| level.available());
+    for (level, spec) in levels.flat_map(|level| specs.iter().map(move |spec| (level, spec))) {
+        let mut executor = executor(level, spec, &RandomModel::new(spec, DType::Q4_1));
         // The last of these needs more logits than are computed at once.
         for tokens in [9, 17, 40] {
             let undisturbed = prompt_logprobs(&mut executor, tokens);

@@ -26,6 +26,8 @@ pub enum Role {
     Vocabulary,
     /// Values of the attention, or the output of the feed-forward network.
     Sensitive,
+    /// The router of experts: small, and a rounded logit may choose another expert.
+    Router,
     /// Any other matrix of a layer.
     Other,
 }
@@ -45,9 +47,9 @@ impl WeightMode {
 
     /// The type as which a matrix of type `stored` is packed.
     ///
-    /// Rows of whole blocks of 256 become K-quants, others blocks of 32. Rows of no whole blocks stay as stored.
+    /// Rows of whole blocks of 256 become K-quants, others blocks of 32. Rows of no whole blocks, and routers, stay as stored.
     pub fn target(self, stored: DType, role: Role, inputs: usize) -> DType {
-        if stored.is_quantized() || !inputs.is_multiple_of(GROUP) {
+        if stored.is_quantized() || !inputs.is_multiple_of(GROUP) || role == Role::Router {
             return stored;
         }
         let whole = inputs.is_multiple_of(BLOCK);
@@ -56,8 +58,8 @@ impl WeightMode {
             (Self::Q8, _) => DType::Q8_0,
             (Self::Q4, Role::Vocabulary | Role::Sensitive) if whole => DType::Q6K,
             (Self::Q4, Role::Vocabulary | Role::Sensitive) => DType::Q8_0,
-            (Self::Q4, Role::Other) if whole => DType::Q4K,
-            (Self::Q4, Role::Other) => DType::Q4_1,
+            (Self::Q4, Role::Other | Role::Router) if whole => DType::Q4K,
+            (Self::Q4, Role::Other | Role::Router) => DType::Q4_1,
         }
     }
 }

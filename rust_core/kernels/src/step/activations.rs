@@ -22,13 +22,14 @@ use crate::spec::{Activation, NormKind};
 use crate::weights::{Linear, MlpWeights, Norm};
 use crate::work_share::Parts;
 
-/// The scale mode of activations for `users`: powers of two are faster where all weights are packed as integer pairs.
+/// The scale mode of activations for `users`: powers of two are faster where all quantized weights are packed as integer pairs.
 pub(super) fn scale_mode_for(users: &[&Linear]) -> ScaleMode {
     let paired = |user: &&Linear| match user.matrix.kind {
         PanelKind::Quant(layout) => layout.offset == Offset::Paired,
         _ => false,
     };
-    if users.iter().all(paired) {
+    let mut quantized = users.iter().filter(|user| user.matrix.kind.is_quantized());
+    if quantized.all(paired) {
         ScaleMode::PowerOfTwo
     } else {
         ScaleMode::MaxAbs
@@ -158,7 +159,12 @@ impl Step<'_> {
     }
 
     /// The quantized rows of `inputs` inputs in `buffers`.
-    fn quant_rows(&self, buffers: &QuantBuffers, inputs: usize, normalized: bool) -> QuantRows {
+    pub(super) fn quant_rows(
+        &self,
+        buffers: &QuantBuffers,
+        inputs: usize,
+        normalized: bool,
+    ) -> QuantRows {
         QuantRows {
             tiles: buffers.tiles.ptr(),
             outlier_positions: if normalized {
@@ -180,7 +186,7 @@ impl Step<'_> {
     ///
     /// # Safety
     /// The buffers have room for the rows, and no other worker uses these groups of their tile.
-    unsafe fn quantize_rows<'x>(
+    pub(super) unsafe fn quantize_rows<'x>(
         &self,
         buffers: &QuantBuffers,
         rows: Range<usize>,
@@ -280,7 +286,17 @@ impl Step<'_> {
     /// Where group `group` of the gated rows, of `groups` groups, is written from row `first` on, which begins a row
     /// tile.
     pub(super) fn gated_group(&self, group: usize, first: usize, groups: usize) -> GroupColumn {
-        let gated = &self.scratch.gated;
+        self.group_of(&self.scratch.gated, group, first, groups)
+    }
+
+    /// The same of other quantized rows.
+    pub(super) fn group_of(
+        &self,
+        gated: &QuantBuffers,
+        group: usize,
+        first: usize,
+        groups: usize,
+    ) -> GroupColumn {
         let (tile, row_tile) = (first / TILE_ROWS, first / ROWS);
         GroupColumn {
             tiles: gated.tiles.ptr().wrapping_add(tile * groups + group),

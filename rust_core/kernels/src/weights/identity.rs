@@ -42,7 +42,7 @@ impl Plan<'_> {
                 format!("\n{place:?} {kind:?} {dtype:?} {outputs} {segment} {inputs} {offset}");
             hash.update(line.as_bytes());
             let stored = self
-                .tensor(&place.name)
+                .tensor(&place.names().next().expect("a weight has a tensor"))
                 .map_or(*dtype, |tensor| tensor.dtype);
             if !sampled.contains(&(stored, *dtype, *kind)) {
                 sampled.push((stored, *dtype, *kind));

@@ -1,5 +1,6 @@
 //! The weights of one layer: which matrices its description needs, and their assembly once they are packed.
 
+use super::experts::ExpertWeights;
 use super::plan::{Needed, Plan};
 use super::recurrent::{ShortConvWeights, StateHeadsWeights};
 use super::{Linear, Norm, missing};
@@ -17,7 +18,7 @@ pub struct LayerWeights {
     /// Norm of the mixer's output, before it is added to the residual stream.
     pub mixer_post_norm: Option<Vec<f32>>,
     pub ffn_norm: Option<Norm>,
-    pub ffn: Option<MlpWeights>,
+    pub ffn: Option<FeedForwardWeights>,
     pub ffn_post_norm: Option<Vec<f32>>,
     pub per_layer: Option<PerLayerWeights>,
     /// Factor of the layer's result.
@@ -57,6 +58,13 @@ pub struct AttentionWeights {
 
 /// Weights of a feed-forward.
 #[derive(Debug)]
+pub enum FeedForwardWeights {
+    Mlp(MlpWeights),
+    Experts(ExpertWeights),
+}
+
+/// Weights of one network, or of all experts, one after another.
+#[derive(Debug)]
 pub struct MlpWeights {
     /// None if it is not gated.
     pub gate: Option<Linear>,
@@ -94,6 +102,9 @@ pub(super) fn needed(spec: &ModelSpec, layer: &LayerSpec) -> Vec<Needed> {
             }
             needed.push(Needed::whole("up", Role::Other, inner, hidden));
             needed.push(Needed::whole("down", Role::Sensitive, hidden, inner));
+        }
+        Some(FeedForwardSpec::Experts(experts)) => {
+            super::experts::add_needed(&mut needed, layer, experts, hidden);
         }
         None => {}
     }
@@ -158,11 +169,15 @@ impl Plan<'_> {
             None => None,
         };
         let ffn = match &layer.ffn {
-            Some(FeedForwardSpec::Mlp(_)) => Some(MlpWeights {
-                gate: self.layer_linear(layer, index, "gate", matrices)?,
-                up: self.needed_linear(layer, index, "up", matrices)?,
-                down: self.needed_linear(layer, index, "down", matrices)?,
-            }),
+            Some(FeedForwardSpec::Mlp(_)) => Some(FeedForwardWeights::Mlp(self.mlp(
+                layer,
+                index,
+                ["gate", "up", "down"],
+                matrices,
+            )?)),
+            Some(FeedForwardSpec::Experts(experts)) => Some(FeedForwardWeights::Experts(
+                self.experts(layer, index, experts, matrices)?,
+            )),
             None => None,
         };
         let per_layer = match self.layer_linear(layer, index, "per_layer_gate", matrices)? {
@@ -218,6 +233,21 @@ impl Plan<'_> {
         })
     }
 
+    /// A network's matrices, of these roles.
+    pub(super) fn mlp(
+        &mut self,
+        layer: &LayerSpec,
+        index: usize,
+        [gate, up, down]: [&str; 3],
+        matrices: &[PackedMatrix],
+    ) -> Result<MlpWeights, KernelError> {
+        Ok(MlpWeights {
+            gate: self.layer_linear(layer, index, gate, matrices)?,
+            up: self.needed_linear(layer, index, up, matrices)?,
+            down: self.needed_linear(layer, index, down, matrices)?,
+        })
+    }
+
     fn recurrent(
         &mut self,
         spec: &ModelSpec,
@@ -239,7 +269,7 @@ impl Plan<'_> {
     }
 
     /// A layer's packed matrix with its bias; None if the layer has none of this role.
-    fn layer_linear(
+    pub(super) fn layer_linear(
         &mut self,
         layer: &LayerSpec,
         index: usize,

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-use super::stored::StoredRows;
+use super::stored::{StoredRows, stacked_inputs};
 use super::{Linear, Norm, missing};
 use crate::arena::{Arena, align_up};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
-use crate::pack::{
-    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, check_shape, pack_panel, panels_of,
-};
+use crate::pack::{PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, pack_panel, panels_of};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::quantize::{Quantizer, Role, WeightMode};
@@ -147,6 +145,11 @@ impl<'a> Plan<'a> {
             .map_err(|error| KernelError::model(error.to_string()))
     }
 
+    /// The tensors that a weight is stored in.
+    fn parts_of(&self, place: &TensorRef) -> Result<Vec<TensorView<'_>>, KernelError> {
+        place.names().map(|name| self.tensor(&name)).collect()
+    }
+
     /// Check a matrix's shape and reserve arena space for it.
     fn matrix(&mut self, place: &TensorRef, needed: &Needed) -> Result<(), KernelError> {
         let &Needed {
@@ -156,8 +159,17 @@ impl<'a> Plan<'a> {
             segment,
             inputs,
         } = needed;
-        let tensor = self.tensor(&place.name)?;
-        check_place(&tensor, place, outputs, inputs)?;
+        let tensors = self.parts_of(place)?;
+        let tensor = &tensors[0];
+        check_place(tensor, place, outputs / tensors.len(), inputs)?;
+        for part in &tensors[1..] {
+            if part.dtype != tensor.dtype || part.shape != tensor.shape {
+                return Err(KernelError::model(format!(
+                    "Tensors {} and {} must have the same shape and type.",
+                    tensor.name, part.name
+                )));
+            }
+        }
         let dtype = self.mode.target(tensor.dtype, sensitivity, inputs);
         let kind = PanelKind::of(dtype);
         let offset = self.bytes;
@@ -212,15 +224,16 @@ impl<'a> Plan<'a> {
         level: Level,
         pool: &mut Pool,
     ) -> Result<(), KernelError> {
-        let tensors: Vec<TensorView<'_>> = entries
+        let tensors: Vec<Vec<TensorView<'_>>> = entries
             .clone()
-            .map(|entry| self.tensor(&self.entries[entry].place.name))
+            .map(|entry| self.parts_of(&self.entries[entry].place))
             .collect::<Result<_, _>>()?;
         pool.run(&|worker| {
             let (mut scratch, mut quantizer) = (PackScratch::default(), Quantizer::default());
             let mut stored = StoredRows::default();
-            for (entry, tensor) in entries.clone().zip(&tensors) {
+            for (entry, parts) in entries.clone().zip(&tensors) {
                 let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
+                let part_rows = entry.outputs / parts.len();
                 let size = matrix.panel_bytes();
                 let mut unreleased = 0..0; // rows of the tensor
                 for panel in worker.share(matrix.panels()) {
@@ -229,12 +242,12 @@ impl<'a> Plan<'a> {
                         let start = arena.as_ptr().add(entry.offset + panel * size);
                         std::slice::from_raw_parts_mut(start, size)
                     };
-                    let (rows_of, rows) = stored.of(
-                        self.source,
-                        tensor,
-                        &entry.place,
-                        matrix.panel_outputs(panel),
-                    );
+                    let outputs = matrix.panel_outputs(panel);
+                    // A panel has rows of one part: a part is as long as a segment, or there is one.
+                    let (part, first) = (outputs.start / part_rows, outputs.start % part_rows);
+                    let tensor = &parts[part];
+                    let outputs = first..first + outputs.len();
+                    let (rows_of, rows) = stored.of(self.source, tensor, &entry.place, outputs);
                     if tensor.dtype == entry.dtype {
                         pack_panel(&rows_of, entry.kind, rows.clone(), &mut scratch, out);
                     } else {
@@ -242,7 +255,7 @@ impl<'a> Plan<'a> {
                             quantizer.quantize(level, &rows_of, entry.dtype, rows.clone());
                         pack_panel(&quantized, entry.kind, 0..rows.len(), &mut scratch, out);
                     }
-                    if !entry.place.is_contiguous() {
+                    if !entry.place.is_contiguous() || parts.len() > 1 {
                         continue; // released as a whole
                     }
                     if unreleased.is_empty() {
@@ -257,8 +270,8 @@ impl<'a> Plan<'a> {
                 }
             }
         })?;
-        for entry in entries {
-            self.source.release(&self.entries[entry].place.name);
+        for name in entries.flat_map(|entry| self.entries[entry].place.names()) {
+            self.source.release(&name);
         }
         Ok(())
     }
@@ -358,29 +371,28 @@ fn check_place(
     outputs: usize,
     inputs: usize,
 ) -> Result<(), KernelError> {
+    // Of a stack of matrices, the rows of each follow those of the one before.
+    let [rows, cols] = if place.transposed {
+        let inputs = stacked_inputs(tensor);
+        [tensor.rows() / inputs.max(1) * tensor.cols(), inputs]
+    } else {
+        [tensor.rows(), tensor.cols()]
+    };
     let last = outputs.checked_sub(1).map_or(0, |last| place.row(last));
-    if place.transposed {
-        let columns = tensor.cols();
-        let fits = last < columns && (!place.is_whole() || columns == outputs);
-        let floats = !tensor.dtype.is_quantized() && tensor.is_stored();
-        let sound = fits && floats && tensor.shape == [inputs, columns];
-        return sound.then_some(()).ok_or_else(|| {
-            KernelError::model(format!(
-                "Tensor {} has shape {:?} and type {}, but this model needs [{inputs}, {outputs}] floats.",
-                place.name,
-                tensor.shape,
-                tensor.dtype.name()
-            ))
-        });
+    let fits = last < rows && (!place.is_whole() || rows == outputs) && cols == inputs;
+    let floats = !tensor.dtype.is_quantized() && tensor.is_stored();
+    if fits && (floats || !place.transposed) {
+        return Ok(());
     }
-    if place.is_whole() {
-        return check_shape(tensor, outputs, inputs);
-    }
-    if last >= tensor.rows() || tensor.cols() != inputs {
-        return Err(KernelError::model(format!(
-            "Tensor {} has shape {:?}, but this model needs [{outputs}, {inputs}].",
-            place.name, tensor.shape
-        )));
-    }
-    Ok(())
+    let (needed, kind) = if place.transposed {
+        ([inputs, outputs], " floats")
+    } else {
+        ([outputs, inputs], "")
+    };
+    Err(KernelError::model(format!(
+        "Tensor {} has shape {:?} and type {}, but this model needs {needed:?}{kind}.",
+        tensor.name,
+        tensor.shape,
+        tensor.dtype.name()
+    )))
 }

@@ -50,22 +50,24 @@ impl StoredRows {
         (self.view(tensor), 0..rows.len())
     }
 
-    /// Columns of a matrix of floats, as rows.
+    /// Columns of a matrix of floats, or of a stack of such, as rows.
     fn columns<'a>(
         &'a mut self,
         tensor: &TensorView<'a>,
         place: &TensorRef,
-        columns: Range<usize>,
+        rows: Range<usize>,
     ) -> TensorView<'a> {
         let size = tensor.dtype.block_bytes();
+        let inputs = stacked_inputs(tensor);
         self.bytes.clear();
-        for column in columns.clone() {
-            for row in 0..tensor.rows() {
-                self.bytes
-                    .extend_from_slice(&tensor.row(row)[place.row(column) * size..][..size]);
+        for row in rows.clone().map(|row| place.row(row)) {
+            let (matrix, column) = (row / tensor.cols(), row % tensor.cols());
+            for input in 0..inputs {
+                let row = tensor.row(matrix * inputs + input);
+                self.bytes.extend_from_slice(&row[column * size..][..size]);
             }
         }
-        self.shape = [columns.len(), tensor.rows()];
+        self.shape = [rows.len(), inputs];
         self.view(tensor)
     }
 
@@ -77,6 +79,12 @@ impl StoredRows {
             bytes: &self.bytes,
         }
     }
+}
+
+/// Rows of each matrix of a stack: the inputs of a transposed weight.
+pub fn stacked_inputs(tensor: &TensorView<'_>) -> usize {
+    let rank = tensor.shape.len();
+    rank.checked_sub(2).map_or(1, |at| tensor.shape[at])
 }
 
 #[cfg(test)]
@@ -171,6 +179,28 @@ mod tests {
                     assert_eq!(row, tensor.values[stored * inputs..][..inputs]);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn columns_of_a_stack_of_transposed_matrices_are_rows() {
+        let tensor = TestTensor::random(DType::BF16, 3 * 7, 24, 8);
+        let stack = [3, 7, 24];
+        let view = TensorView {
+            shape: &stack,
+            ..tensor.view()
+        };
+        let mut stored = StoredRows::default();
+        // Every second column: those of matrix 1 begin at row 12 of the weight.
+        let (matrix, rows) = stored.of(&view, &place(1, 1, 2, true), 12..16);
+        assert_eq!((matrix.shape, rows), (&[4, 7][..], 0..4));
+        let mut values = vec![0.0; 7];
+        for row in 0..4 {
+            dequantize_row(DType::BF16, matrix.row(row), &mut values);
+            let column: Vec<f32> = (0..7)
+                .map(|input| tensor.values[(7 + input) * 24 + 1 + 2 * row])
+                .collect();
+            assert_eq!(values, column);
         }
     }
 

@@ -1,0 +1,101 @@
+"""Granite 3 with experts: Granite's multipliers, softmax over the chosen, sometimes a shared network."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.expert_tensors import (
+    ExpertNames,
+    checkpoint_experts,
+    expert_count,
+    gguf_experts,
+    used_experts,
+)
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.model_header import MAX_WIDTH, split_rows
+from engine.models.families.role_names import ATTENTION, ATTENTION_BIASES, NORMS_BEFORE, TOP
+from engine.models.spec import Experts, LayerSpec, Mlp, ModelSpec, Routing, TensorRef
+
+_NAMES = ATTENTION | NORMS_BEFORE
+_ROUTING = Routing("softmax_of_used")
+_BLOCK = "block_sparse_moe."
+_BLOCKS = (
+    ExpertNames(
+        _BLOCK,
+        "router.layer.weight",
+        fused="input_linear.weight",
+        stacked_down="output_linear.weight",
+    ),
+    ExpertNames(_BLOCK, "router.weight"),
+)
+"""As published, and as transformers names its own parameters."""
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    fields = header.fields
+    attentions = header.attentions(
+        scale=fields.number("attention.scale", default=header.head_dim**-0.5)
+    )
+    layers = []
+    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
+        size = header.intermediate_sizes[index]
+        experts, weights = gguf_experts(header, index, _ROUTING, intermediate_size=size)
+        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
+    return header.model_of_layers(
+        layers,
+        header.model_tensors(TOP),
+        ropes=(header.rope("interleaved"),),
+        embedding_multiplier=fields.number("embedding_scale", default=1.0),
+        residual_multiplier=fields.number("residual_scale", default=1.0),
+        logit_multiplier=1.0 / fields.number("logit_scale"),
+    )
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    config, activation = header.text, header.activation()
+    count = expert_count(header, "num_local_experts", "num_experts")
+    shared = config.integer("shared_intermediate_size", default=0, high=MAX_WIDTH)
+    experts = Experts(
+        count,
+        used_experts(header, count, default=2),
+        header.intermediate_sizes[0],
+        _ROUTING,
+        activation,
+        Mlp(shared, activation) if shared else None,
+    )
+    published = f"{header.prefix}layers.0.{_BLOCK}{_BLOCKS[0].router}"
+    names = _BLOCKS[0 if published in header.shapes else 1]
+    biased = config.flag("attention_bias", default=False)
+    attention_names = _NAMES | (ATTENTION_BIASES if biased else {})
+    attentions = header.attentions(scale=config.number("attention_multiplier", default=1.0))
+    layers = []
+    for index, attention in enumerate(attentions):
+        tensors = {
+            **header.layer_tensors(index, attention_names),
+            **checkpoint_experts(header, index, experts, names),
+        }
+        if shared:
+            prefix = f"{header.prefix}layers.{index}.shared_mlp."
+            both = header.require(f"{prefix}input_linear.weight")
+            tensors |= split_rows(both, {"shared.gate": shared, "shared.up": shared})
+            down = header.require(f"{prefix}output_linear.weight")
+            tensors["shared.down"] = TensorRef(down)
+        layers.append(LayerSpec(attention, experts, tensors))
+    return header.model_of_layers(
+        layers,
+        header.model_tensors(TOP),
+        ropes=(header.rope(),),
+        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
+        residual_multiplier=config.number("residual_multiplier", default=1.0),
+        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+    )
+
+
+GRANITE_MOE = Family(
+    "granitemoe",
+    ("granitemoe",),
+    _read_gguf,
+    {
+        "granitemoe": "GraniteMoeForCausalLM",
+        "granitemoeshared": "GraniteMoeSharedForCausalLM",
+    },
+    _read_checkpoint,
+)

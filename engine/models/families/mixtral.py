@@ -1,0 +1,66 @@
+"""Mixtral: 2 of 8 experts in every layer of a Mistral."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.expert_tensors import (
+    ExpertNames,
+    checkpoint_experts,
+    expert_count,
+    gguf_experts,
+    used_experts,
+)
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.role_names import ATTENTION, ATTENTION_BIASES, NORMS_BEFORE, TOP
+from engine.models.spec import Experts, LayerSpec, ModelSpec, Routing
+
+_NAMES = ATTENTION | NORMS_BEFORE
+_BLOCKS = (
+    ExpertNames(block="block_sparse_moe.", gate="w1", up="w3", down="w2"),
+    ExpertNames(),
+)
+"""As published, and as transformers names its own parameters."""
+
+
+def read_mixtral(header: GgufHeader) -> ModelSpec:
+    """The description of a GGUF file of a llama with experts; its weights are renormalised."""
+    attentions = header.attentions(windows=(header.window(),) * header.num_layers)
+    routing = Routing("softmax", renormalise=True)
+    layers = []
+    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
+        size = header.intermediate_sizes[index]
+        experts, weights = gguf_experts(header, index, routing, intermediate_size=size)
+        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
+    return header.model_of_layers(
+        layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),)
+    )
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    count = expert_count(header, "num_local_experts", "num_experts")
+    experts = Experts(
+        count,
+        used_experts(header, count, default=2),
+        header.intermediate_sizes[0],
+        Routing("softmax", renormalise=True),
+        header.activation(),
+    )
+    published = f"{header.prefix}layers.0.{_BLOCKS[0].block}{_BLOCKS[0].router}"
+    names = _BLOCKS[0 if published in header.shapes else 1]
+    attentions = header.attentions(windows=(header.window(),) * header.num_layers)
+    layers = [
+        LayerSpec(
+            attention,
+            experts,
+            {
+                **header.layer_tensors(index, _NAMES),
+                **checkpoint_experts(header, index, experts, names),
+            },
+        )
+        for index, attention in enumerate(attentions)
+    ]
+    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+
+
+MIXTRAL = Family(
+    "mixtral", classes={"mixtral": "MixtralForCausalLM"}, read_checkpoint=_read_checkpoint
+)

@@ -1,0 +1,63 @@
+"""OLMoE: 8 of 64 experts, whose weights are not renormalised; norms of whole queries and keys."""
+
+from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.expert_tensors import (
+    ExpertNames,
+    checkpoint_experts,
+    expert_count,
+    gguf_experts,
+    used_experts,
+)
+from engine.models.families.family import Family
+from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.role_names import (
+    ATTENTION,
+    ATTENTION_BIASES,
+    NORMS_BEFORE,
+    QK_NORMS,
+    TOP,
+)
+from engine.models.spec import Experts, LayerSpec, ModelSpec, Routing
+
+_NAMES = ATTENTION | NORMS_BEFORE | QK_NORMS
+
+
+def _read_gguf(header: GgufHeader) -> ModelSpec:
+    attentions = header.attentions(qk_norm_whole=True)
+    layers = []
+    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES)):
+        size = header.intermediate_sizes[index]
+        experts, weights = gguf_experts(header, index, Routing("softmax"), intermediate_size=size)
+        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
+    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+
+
+def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    config = header.text
+    if "clip_qkv" in config:
+        raise header.unsupported("clip_qkv", "absent")
+    count = expert_count(header, "num_experts", "num_local_experts")
+    experts = Experts(
+        count,
+        used_experts(header, count, default=8),
+        header.intermediate_sizes[0],
+        Routing("softmax", renormalise=config.flag("norm_topk_prob", default=False)),
+        header.activation(),
+    )
+    biased = config.flag("attention_bias", default=False)
+    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    layers = [
+        LayerSpec(
+            attention,
+            experts,
+            {
+                **header.layer_tensors(index, names),
+                **checkpoint_experts(header, index, experts, ExpertNames()),
+            },
+        )
+        for index, attention in enumerate(header.attentions(qk_norm_whole=True))
+    ]
+    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+
+
+OLMOE = Family("olmoe", ("olmoe",), _read_gguf, {"olmoe": "OlmoeForCausalLM"}, _read_checkpoint)
