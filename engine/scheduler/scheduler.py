@@ -221,8 +221,8 @@ class Scheduler:
         if self._blocks.sessions is not None:
             self._blocks.sessions.stopped(sequence, finished_at=now)
 
-    def _recompute_seconds(self, tokens: int, cached: int) -> float | None:
-        return self.work.prefill_seconds(tokens, cached=cached)
+    def _recompute_seconds(self, tokens: int) -> float | None:
+        return self.work.prefill_seconds(tokens, cached=0)
 
     def release(self, row: int) -> Sequence:
         """Remove a request from its row and release its blocks.
