@@ -1,4 +1,4 @@
-"""Decisions in the JSON of `POST /v1/decisions`, as clients ask for them, and as `pravaha decide` prints them."""
+"""Decisions in the JSON of `POST /v1/decisions`: clients ask for them, `pravaha decide` prints them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

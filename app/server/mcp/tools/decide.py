@@ -1,7 +1,7 @@
 """The tool `decide`: a yes or no, a choice or a score, from the probabilities of one token.
 
-It is one question of `POST /v1/decisions`. What the model says about an empty text is not subtracted: hosts ask
-whether something is in a text, and for an empty one the answer is no.
+It is one question of `POST /v1/decisions`. What the model says about an empty text is not subtracted: hosts
+ask whether something is in a text, and for an empty one the answer is no.
 """
 
 from typing import Annotated, Literal
