@@ -32,6 +32,7 @@ from engine.memory.allocator import Allocator
 from engine.memory.image_identity import identity_tokens
 from engine.memory.pauses import PERSON, Pauses
 from engine.memory.prefix_cache import PrefixCache
+from engine.text.common_prefix import common_prefix
 
 MAX_SESSIONS = 256
 FIRST_GROWTH = 512.0
@@ -159,9 +160,7 @@ class Sessions:
         if session.running or sequence.preemptions or not len(session.tokens):
             return
         tokens = identity_tokens(sequence.tokens, sequence.request.images, self._block_size)
-        size = min(len(session.tokens), len(tokens) - 1)
-        differs = session.tokens[:size] != tokens[:size]
-        common = int(differs.argmax()) if differs.any() else size
+        common = common_prefix(session.tokens, tokens[:-1])
         found = sequence.start.tokens + sequence.swapped_tokens
         lost = common // self._block_size - found // self._block_size
         if lost <= 0:
