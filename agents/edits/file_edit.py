@@ -53,7 +53,7 @@ def apply_edits(root: Path, edits: Sequence[FileEdit]) -> None:
         InvalidTask: a file is not as the edit was made from, or cannot be written.
     """
     for one in edits:
-        if _read(root, one.path) != one.before:
+        if read_file(root, one.path) != one.before:
             raise InvalidTask(
                 f"{one.path} has changed since the edit was made: nothing was written."
             )
@@ -67,7 +67,7 @@ def take_back(root: Path, edits: Sequence[FileEdit]) -> None:
         InvalidTask: a file is not as the edit left it, or cannot be written.
     """
     for one in edits:
-        if _read(root, one.path) != one.after:
+        if read_file(root, one.path) != one.after:
             raise InvalidTask(
                 f"{one.path} has changed since the edit was applied: it is not taken back."
             )
@@ -80,10 +80,6 @@ def read_file(root: Path, path: str) -> bytes | None:
     Raises:
         InvalidTask: it is no regular file, or too large.
     """
-    return _read(root, path)
-
-
-def _read(root: Path, path: str) -> bytes | None:
     if not os.path.lexists(root.joinpath(*parts_of(path))):
         return None
     return read_beneath(root, path)
