@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from agents.api.errors import InvalidTask
@@ -15,7 +16,7 @@ from agents.text.unified_diff import make_diff
 from agents.tools.beneath import open_root, parts_of, read_beneath, write_beneath
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: the diff is kept
 class FileEdit:
     """An edit of one file.
 
@@ -33,7 +34,7 @@ class FileEdit:
     names: tuple[str, ...] = ()
     left_out: int = 0
 
-    @property
+    @cached_property
     def diff(self) -> str:
         """A unified diff with LF only: for display."""
         before = None if self.before is None else _shown(self.before)
