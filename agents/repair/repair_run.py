@@ -294,6 +294,7 @@ class RepairRun:
                 target=f"{finding.rule} {finding.file}:{finding.line}, diff {_short_digest(patch.diff)}",
                 arguments=f"{finding.message}\n{patch.reason}\n\n{patch.diff}",
                 reason=doubt,
+                diff=patch.diff,
                 node=f"round {len(self._healer.rounds) if self._healer is not None else 1}",
                 always=True,
             )
@@ -314,6 +315,7 @@ class RepairRun:
                 target=f"{len(changes)} files, diff {_short_digest(self._diff)}",
                 arguments=self._diff,
                 reason="it changes your files",
+                diff=self._diff,
                 node="apply",
             )
         except PermissionDenied as error:

@@ -308,7 +308,7 @@ async def test_a_repair_is_started_like_an_agent_and_asks_with_its_diff(screen, 
         service.pending.append(
             ApprovalRequest(
                 "approval-1", "run-0", "repair", "apply_repair", diff, "1 files",
-                frozenset({Effect.WRITE}), str(tmp_path), "it changes your files",
+                frozenset({Effect.WRITE}), str(tmp_path), "it changes your files", diff=diff,
             )
         )  # fmt: skip
         service.changed()
