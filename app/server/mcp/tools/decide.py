@@ -1,7 +1,7 @@
 """The tool `decide`: a yes or no, a choice or a score, from the probabilities of one token.
 
-It is one question of `POST /v1/decisions`. What the model says about an empty
-text is not subtracted: hosts ask whether something is in a text, and for an empty one the answer is no.
+It is one question of `POST /v1/decisions`. What the model says about an empty text is not subtracted: hosts
+ask whether something is in a text, and for an empty one the answer is no.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from pydantic import Field
 from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import Arguments, Output, Tool, ToolCall, ToolError
 from app.server.mcp.tools.served_models import ModelName, generating_model
-from engine.api.decisions import MIN_LABEL_MASS, NO, YES
+from engine.api.decisions import MARGIN, MIN_LABEL_MASS, NO, YES
 from engine.decisions.labels import LETTERS as MAX_OPTIONS
 
 
@@ -59,8 +59,8 @@ class Decided(Output):
     sure: Annotated[
         bool,
         Field(
-            description="Whether it is ahead of the next one by 0.1 or more, and the model would say one of "
-            "the options at all."
+            description=f"Whether it is ahead of the next one by {MARGIN} or more, and the model would say "
+            "one of the options at all."
         ),
     ]
     score: Annotated[
