@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acp.exceptions import RequestError
 from acp.schema import ToolCallUpdate
 
 from agents.runs.approvals import ApprovalRequest, Decision
-from agents.service.run_service import RunService
 from agents.tools.file_access import FileAccess
 from app.acp.editor import Editor
 from app.acp.tool_updates import (
@@ -32,13 +31,16 @@ from app.acp.tool_updates import (
 from app.acp.updates import Updates
 from engine.api.errors import PravahaError
 
+if TYPE_CHECKING:
+    from agents.service.run_service import RunService
+
 
 class Asking:
     """Asks about the calls of one turn. Use from one event loop."""
 
     def __init__(
         self,
-        service: RunService,
+        service: "RunService",
         editor: Editor,
         updates: Updates,
         session: str,

@@ -10,7 +10,14 @@ from pydantic import Field
 
 from app.server.mcp.tool import Arguments, Output, Tool, ToolCall, ToolError
 from app.server.mcp.tools.served_models import ModelName, generating_model
-from engine.api.decisions import DecisionQuestion, DecisionRules, choice, predicate, score
+from engine.api.decisions import (
+    MARGIN,
+    DecisionQuestion,
+    DecisionRules,
+    choice,
+    predicate,
+    score,
+)
 from engine.clients.decision_wire import decision_body, decisions
 from engine.decisions.labels import LETTERS as MAX_OPTIONS
 
@@ -60,8 +67,8 @@ class Decided(Output):
     sure: Annotated[
         bool,
         Field(
-            description="Whether it is ahead of the next one by 0.1 or more, and the model would say one of "
-            "the options at all."
+            description=f"Whether it is ahead of the next one by {MARGIN} or more, and the model would say "
+            "one of the options at all."
         ),
     ]
     score: Annotated[
