@@ -9,7 +9,8 @@ from agents.runs.approvals import ApprovalRequest
 from agents.tools.tool import Effect
 from app.tui.view.approval_lines import build_approval
 from app.tui.widgets import agents_pane
-from app.tui.widgets.approval import QUIET_S, ApprovalScreen
+from app.tui.widgets.approval import ApprovalScreen
+from app.tui.widgets.quiet_time import QUIET_S
 from engine.conversations.tree import NodeKind
 from tests.fakes.fake_run_service import FakeRunService
 
