@@ -248,7 +248,7 @@ class FailingTestRepair:
                     session,
                     self._refusal(bench),
                     passed,
-                    record=self._record,
+                    record=self._tell,
                     meter=self._meter,
                 )
                 self.usage = self.usage.plus(written.usage)
@@ -308,9 +308,6 @@ class FailingTestRepair:
 
     def _tell(self, kind: RunEventType, **data: Any) -> None:
         self._log.append(kind, node=NODE, agent=NODE, **data)
-
-    def _record(self, kind: RunEventType, **data: Any) -> None:
-        self._tell(kind, **data)
 
     def _tell_slips(self, test: str, slips: Slips) -> None:
         self._tell(

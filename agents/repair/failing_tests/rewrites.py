@@ -7,7 +7,7 @@ ends with the suspect's name, so that questions about other suspects share all b
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.api.budget import BudgetMeter
@@ -15,7 +15,7 @@ from agents.api.events import RunEventType
 from agents.api.usage import Usage
 from agents.detectors.audit.python_module import FunctionNode, module_of
 from agents.model.session import ModelSession
-from agents.repair.failing_tests.candidates import PatchCandidate
+from agents.repair.failing_tests.candidates import PatchCandidate, Refuse
 from agents.repair.failing_tests.suspects import Suspect, functions_of, span
 from agents.repair.failing_tests.test_bench import Drop, TestBench
 from agents.steps.shared_document import is_private
@@ -47,10 +47,6 @@ class Rewrites:
 
     passed: list[PatchCandidate] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
-
-
-Refuse = Callable[[PatchCandidate], str]
-Supported = Callable[[PatchCandidate], "bool"]
 
 
 async def rewritten(

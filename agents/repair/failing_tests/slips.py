@@ -3,12 +3,12 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
 from agents.detectors.audit.python_module import PythonModule, module_of
-from agents.repair.failing_tests.candidates import PatchCandidate
+from agents.repair.failing_tests.candidates import PatchCandidate, Refuse
 from agents.repair.failing_tests.operators import Change, Place, small_changes
 from agents.repair.failing_tests.suspects import Suspect, functions_of
 from agents.repair.failing_tests.test_bench import Drop, TestBench
@@ -39,10 +39,6 @@ class Slips:
     complete: bool = True
     dropped: Counter[str] = field(default_factory=Counter)
     near: list[tuple[PatchCandidate, Drop]] = field(default_factory=list)
-
-
-Refuse = Callable[[PatchCandidate], str]
-"""Why a change may not be tried, or empty."""
 
 
 async def usual_slips(

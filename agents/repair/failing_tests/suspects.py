@@ -48,11 +48,6 @@ class Suspect:
     in_trace: bool = False
     is_function: bool = True
 
-    def shown(self) -> str:
-        """In a line, for people."""
-        trace = ", in the traceback" if self.in_trace else ""
-        return f"{self.name} ({self.path}:{self.first}, {self.score:.2f}{trace})"
-
 
 def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[Suspect]:
     """The suspects of one failing test, at most `MAX_SUSPECTS`.

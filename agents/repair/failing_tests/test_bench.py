@@ -1,7 +1,6 @@
 """`TestBench`: a project's copy with the tests that ran in it, in which candidates are tried."""
 
-import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -199,16 +198,3 @@ def _why(result: TrialResult, test: str) -> str:
         line[1:].strip() for line in result.texts.get(test, "").split("\n") if line.startswith("E ")
     ]
     return f"It still fails: {said[0] if said else 'it does not pass'}"[:300]
-
-
-def equal_code(one: str, other: str) -> bool:
-    """Whether two texts have the same syntax tree."""
-    try:
-        return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
-    except (SyntaxError, ValueError):
-        return False
-
-
-def names_of(tests: Collection[str]) -> frozenset[str]:
-    """The names of a JUnit report for some node ids."""
-    return frozenset(map(reported_name, tests))
