@@ -384,7 +384,7 @@ def finding_of_test(test: str, bench: TestBench) -> Finding:
     name = rest.partition("[")[0].replace("::", ".")
     node = None if module is None else dict(functions_of(module.tree)).get(name)
     line = 1 if node is None else node.lineno
-    said = _first_error(bench.spectrum.texts.get(test, ""))
+    said = next(iter(bench.spectrum.errors(test)), "it does not pass")[:300]
     return Finding(
         file=path,
         line=line,
@@ -425,9 +425,3 @@ def _suspect_fields(one: Suspect) -> dict[str, Any]:
         "score": round(one.score, 3),
         "in_trace": one.in_trace,
     }
-
-
-def _first_error(text: str) -> str:
-    """What a failure says, in a line."""
-    lines = [line[1:].strip() for line in text.split("\n") if line.startswith("E ")]
-    return lines[0][:300] if lines else "it does not pass"

@@ -194,7 +194,5 @@ def _why(result: TrialResult, test: str) -> str:
     """What the failing test says now, in a line."""
     if result.problem:
         return f"The failing test: {result.problem}."
-    said = [
-        line[1:].strip() for line in result.texts.get(test, "").split("\n") if line.startswith("E ")
-    ]
-    return f"It still fails: {said[0] if said else 'it does not pass'}"[:300]
+    said = next(iter(result.errors(test)), "it does not pass")
+    return f"It still fails: {said}"[:300]

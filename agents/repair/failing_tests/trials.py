@@ -63,6 +63,11 @@ class TrialResult:
         """Node ids of those that failed or could not be collected."""
         return frozenset(name for name, one in self.outcomes.items() if one == "failed")
 
+    def errors(self, test: str) -> list[str]:
+        """What the failure of a test says: the lines that pytest marks with `E`."""
+        lines = self.texts.get(test, "").split("\n")
+        return [line[1:].strip() for line in lines if line.startswith("E ")]
+
 
 async def run_trials(
     root: Path,
