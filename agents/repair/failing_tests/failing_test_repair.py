@@ -30,7 +30,6 @@ from agents.repair.failing_tests.test_python import TestPython
 from agents.repair.project_root import Project
 from agents.repair.work_copy import WorkCopy
 from agents.runs.event_log import EventLog
-from agents.workspace.workspace import Workspace
 from engine.api.errors import EngineUnavailable, InvalidRequest
 
 RULE = "failing-test"
@@ -289,12 +288,10 @@ class FailingTestRepair:
         return decision
 
     def _refusal(self, bench: TestBench) -> Callable[[PatchCandidate], str]:
-        """The gate's rules for a candidate, which cost a run of the detectors over one file."""
+        """The gate's rules for a candidate, which cost a run of the detectors over all files."""
 
         def refusal(candidate: PatchCandidate) -> str:
-            path = candidate.suspect.path
-            texts = {one.path: one.data.decode("utf-8", "replace") for one in bench.workspace}
-            after = Workspace.of_texts({**texts, path: candidate.text}, bench.workspace.root)
+            after = bench.workspace.with_text(candidate.suspect.path, candidate.text)
             try:
                 return self._gate.refusal(
                     _finding_of(candidate.suspect, "", bench), bench.workspace, after

@@ -126,13 +126,15 @@ class TestBench:
             one.signature = signature(result, varied.tests)
 
     def candidate(self, suspect: Suspect, text: str, what: str, tier: int | None) -> PatchCandidate:
-        """A candidate made of a changed file's text, with the file's own line ends."""
+        """A candidate made of a changed file's text, with the file's own line ends and byte-order mark."""
         file = self.workspace.get(suspect.path)
         if file is None:
             raise InvalidTask(f"There is no file {suspect.path}.")
         stored = file.data.decode("utf-8")
         if "\r\n" in stored:
             text = text.replace("\n", "\r\n")
+        if stored.startswith("\ufeff"):
+            text = "\ufeff" + text
         return PatchCandidate(suspect, text, make_diff(suspect.path, stored, text), what, tier)
 
     async def _run(self, trials: Sequence[Trial], total_s: float) -> list[TrialResult]:
