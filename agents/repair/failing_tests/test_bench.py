@@ -1,5 +1,6 @@
 """`TestBench`: a project's copy with the tests that ran in it, in which candidates are tried."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -69,7 +70,7 @@ class TestBench:
         Raises:
             InvalidTask: the tests cannot be run this way.
         """
-        workspace = copy.workspace()
+        workspace = await asyncio.to_thread(copy.workspace)
         problem = ""
         for plugins in (False, True):
             chosen = replace(python, plugins=plugins)

@@ -4,6 +4,7 @@ A trial takes a tenth of what a run of its own takes (`pytest_probe`), so it dec
 decision of the gate, which runs the tests in a new process.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -123,12 +124,17 @@ async def run_trials(
             lines = done.output.text.strip().splitlines()
             why = done.absent or (lines[-1][:200] if lines else "the tests did not start")
             return [TrialResult(problem=why) for _ in trials]
-        found = [_read(line) for line in result.read_text("utf-8", "replace").splitlines()]
+        found = await asyncio.to_thread(_read, result)
     late = TrialResult(problem=LATE)
     return (found + [late] * len(trials))[: len(trials)]
 
 
-def _read(line: str) -> TrialResult:
+def _read(file: Path) -> list[TrialResult]:
+    """The trials that were finished. The file may have some hundred MiB."""
+    return [_result(line) for line in file.read_text("utf-8", "replace").splitlines()]
+
+
+def _result(line: str) -> TrialResult:
     """One line of the result, which a test of the project may have written to."""
     try:
         given = json.loads(line)
