@@ -15,7 +15,11 @@ from agents.detectors.security.bypasses.check_names import (
     body_of,
     is_check,
 )
-from agents.detectors.security.request_data import client_values, is_client_value
+from agents.detectors.security.request_data import (
+    client_values,
+    is_client_value,
+    may_read_requests,
+)
 
 RULES = RuleFile(__file__, "void_checks", entry=RuleEntry)
 
@@ -116,7 +120,7 @@ def _of_itself(module: PythonModule) -> Iterator[Finding]:
                     call.lineno,
                     "A value is compared with itself: the check always passes.",
                 )
-    for function in module.functions:
+    for function in module.functions if may_read_requests(module) else ():
         values = client_values(module, function)
         for node in own_nodes(function):
             if not isinstance(node, ast.Compare) or len(node.ops) != 1:
@@ -138,7 +142,7 @@ def _of_itself(module: PythonModule) -> Iterator[Finding]:
 
 def _ignored(module: PythonModule) -> Iterator[Finding]:
     """Statements that check, refuse or answer, and whose result is dropped."""
-    predicates = {one.name for one in module.functions if _is_predicate(one) and is_check(one)}
+    predicates = {one.name for one in module.functions if is_check(one) and _is_predicate(one)}
     for node in module.of(ast.Expr):
         call = node.value
         if isinstance(call, ast.Await):
