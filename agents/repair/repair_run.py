@@ -28,7 +28,7 @@ from agents.api.usage import Usage
 from agents.outputs.patch import Patch
 from agents.plugins.registry import Registry
 from agents.procedures.audit.score import score_of
-from agents.project_tests.plan import find_test_plan
+from agents.project_tests.plan import TestPlan, find_test_plan
 from agents.project_tests.results import TestResults
 from agents.repair.acceptance import Gate
 from agents.repair.apply import apply_changes, undo_unfinished
@@ -186,7 +186,7 @@ class RepairRun:
                 "run_tests",
                 Effect.EXECUTE,
                 target=f"the tests in a copy of {self._project.root}",
-                arguments=f"{await self._tests_line()}, over and over, in a copy of {self._project.root}",
+                arguments=f"{_tests_line(plan)}, over and over, in a copy of {self._project.root}",
                 reason="running a project's tests executes its code",
                 node="tests",
             )
@@ -269,11 +269,6 @@ class RepairRun:
         if any(one.accepted for one in repair.decisions):
             await healer.audit(review=False)
         return gate.baseline
-
-    async def _tests_line(self) -> str:
-        """The command that runs the tests, as far as the files show it."""
-        plan = await asyncio.to_thread(find_test_plan, self._project.root)
-        return plan.commands[0].line if plan.commands else "python -m pytest"
 
     def _heal_options(self) -> HealOptions:
         model = self._model
@@ -410,6 +405,11 @@ def _stopped(judgement: Judgement, state: RunState, error: str) -> Judgement:
     if state is RunState.OK or judgement.passed is not True:
         return judgement
     return replace(judgement, passed=None, not_judged=error)
+
+
+def _tests_line(plan: TestPlan) -> str:
+    """The command that runs the tests, as far as the files show it."""
+    return plan.commands[0].line if plan.commands else "python -m pytest"
 
 
 def _short_digest(diff: str) -> str:
