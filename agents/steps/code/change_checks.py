@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents.api.finding import Severity
@@ -182,13 +182,11 @@ class ChangeExamples:
         change_of: what code changes.
         task: the user's words.
         root: the project, for imports.
-        python: the project's interpreter.
     """
 
     change_of: ChangeOf
     task: str
     root: Path | None = None
-    python: str = sys.executable
     name: str = "examples"
 
     @property
@@ -248,7 +246,7 @@ class ChangeExamples:
         return found
 
     def _setting(self, edit: FileEdit) -> Setting:
-        return replace(setting_of(edit.path, self.root), python=self.python)
+        return setting_of(edit.path, self.root)
 
 
 def setting_of(
