@@ -42,14 +42,12 @@ class _Target:
     Attributes:
         file: where it is.
         name: dotted.
-        node: its definition.
         module: the dotted name that a test imports.
         mutants: edits of its file with a fault each.
     """
 
     file: SourceFile
     name: str
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     module: str
     mutants: tuple[FileEdit, ...]
 
@@ -138,16 +136,14 @@ def _target(task: AgentTask, finding: Finding | None) -> _Target | None:
     return None
 
 
-def _made(file: SourceFile, name: str, workspace: Workspace) -> _Target | None:
+def _made(file: SourceFile, name: str, workspace: Workspace) -> _Target:
     node = definitions_of(file)[name]
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return None
     folder, module = package_of(file.path, workspace)
     if folder not in (".", "src"):
         module = ".".join([*folder.split("/"), module])
     changed = mutants(file.text, node.lineno, node.end_lineno or node.lineno)
     edits = tuple(FileEdit(file.path, file.data, text.encode(), (name,)) for text in changed)
-    return _Target(file, name, node, module, edits)
+    return _Target(file, name, module, edits)
 
 
 def _path(target: _Target, workspace: Workspace) -> str:
