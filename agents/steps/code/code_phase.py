@@ -171,7 +171,7 @@ class _Gone:
         """See `agents.width.check.Check`."""
         for edit in self._changes.of(code).edits:
             changed = SourceFile(edit.path, edit.after)
-            if still_fires(self._finding, self._workspace, changed):
+            if await asyncio.to_thread(still_fires, self._finding, self._workspace, changed):
                 return Outcome(self.name, False, f"{self._finding.rule} is still reported.")
         return Outcome(self.name, True, f"{self._finding.rule} is no longer reported.", 1.0)
 
