@@ -12,6 +12,8 @@ from agents.api.finding import Severity
 from agents.model.profile import CapabilityProfile
 from agents.model.session import ModelSession
 from agents.runs.approvals import Approvals
+from agents.sandbox.sandbox import SandboxUnavailable
+from agents.steps.code import change_agreement
 from agents.steps.model_phase import StepsPhase
 from tests.fakes.scripted_client import ScriptedClient
 
@@ -151,12 +153,27 @@ async def test_tests_that_may_not_run_do_not_decide(project):
     assert "No test or example shows that it does what was asked." in result.output.reason
 
 
+CLAMP = "def clamp(value: int, most: int) -> int:\n    return value\n"
+
+
+async def test_without_a_sandbox_a_change_is_written_and_not_compared(project, monkeypatch):
+    async def run_calls(*given):
+        raise SandboxUnavailable("There is none.")
+
+    monkeypatch.setattr(change_agreement, "run_calls", run_calls)
+    (project / "prices.py").write_text(f"{PRICES}\n\n{CLAMP}")
+    runner = Runner([CLAMP.replace("return value", "return min(value, most)")], shell="deny")
+    result = await runner.run("coder", project, "`clamp` shall return no more than most.")
+    assert "+    return min(value, most)" in result.output.diff
+    (chosen,) = runner.of(RunEventType.CANDIDATE_CHOSEN)
+    assert chosen["decided_by"] == "likelihood"
+
+
 async def test_where_nothing_decides_most_candidates_do(project):
-    clamp = "def clamp(value: int, most: int) -> int:\n    return value\n"
-    (project / "prices.py").write_text(PRICES + "\n\n" + clamp)
-    wrong = clamp.replace("return value", "return most")
-    right = clamp.replace("return value", "return min(value, most)")
-    other = clamp.replace("return value", "return most if value > most else value")
+    (project / "prices.py").write_text(PRICES + "\n\n" + CLAMP)
+    wrong = CLAMP.replace("return value", "return most")
+    right = CLAMP.replace("return value", "return min(value, most)")
+    other = CLAMP.replace("return value", "return most if value > most else value")
     runner = Runner([wrong, right, other, right, right, other, right, wrong], shell="deny")
     result = await runner.run("coder", project, "`clamp` shall return no more than most.")
     assert "+    return min(value, most)" in result.output.diff
