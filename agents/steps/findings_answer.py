@@ -40,7 +40,7 @@ _REQUEST = (
     "Report defects that are not listed yet, at most {}: the file, the line, how severe it is, and what is "
     "wrong there. Report none if there are none."
 )
-_EXAMPLE = (
+EXAMPLE = (
     '{"findings": [{"file": "a.py", "line": 3, "severity": "high", "message": "…"}]}'
     ' or {"findings": []}'
 )
@@ -84,7 +84,7 @@ async def with_reported(
     known = "\n".join(f"- {one.file}:{one.line} {one.message}" for one in output.findings[:20])
     listed = f"Listed already:\n{known}\n" if known else ""
     request = f"{run.card}\n{listed}{_REQUEST.format(MAX_REPORTED)}"
-    question = shown(Structured(request, schema, _EXAMPLE))
+    question = shown(Structured(request, schema, EXAMPLE))
     prompt = (*shared.token_ids, *layout.tail(shared, question))
     sampling = SamplingParams(
         temperature=0.0,

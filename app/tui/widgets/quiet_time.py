@@ -1,4 +1,7 @@
-"""`QuietTime`: how long a dialog ignores keys after it opened: somebody who typed just then must not answer it."""
+"""`QuietTime`: how long a dialog ignores keys after it opened.
+
+Somebody who typed just then must not answer it.
+"""
 
 from collections.abc import Callable
 
