@@ -61,9 +61,9 @@ def project(tmp_path):
 class Runner:
     """A cluster with a scripted model, whose approvals are decided by tool."""
 
-    def __init__(self, script, **decisions):
+    def __init__(self, script, *, profile=None, **decisions):
         self.client = ScriptedClient(script)
-        profile = CapabilityProfile("m", ALL)
+        profile = profile or CapabilityProfile("m", ALL)
         self.approvals = Approvals(has_approver=True)
         self.asked = []
         self.decisions = decisions
@@ -243,8 +243,7 @@ async def test_a_rename_needs_no_model(project):
 
 
 async def test_a_model_that_cannot_write_is_not_asked(project):
-    runner = Runner([])
-    runner.cluster._model._given = CapabilityProfile("m", {Capability.TEXT: 1.0})
+    runner = Runner([], profile=CapabilityProfile("m", {Capability.TEXT: 1.0}))
     result = await runner.run("coder", project, "Give `total` a discount.")
     assert "needs a model" in result.output.cannot_do
     assert runner.client.requests == []
@@ -287,17 +286,18 @@ async def test_the_debugger_mends_a_failure(project):
 
 async def test_the_debugger_writes_code_whatever_its_diagnoses_were_measured_to_be(project):
     (project / "prices.py").write_text(PRICES.replace("sum(prices)", "sum(price)"))
-    runner = Runner(["def total(prices):\n    return sum(prices)\n"])
-    runner.cluster._model._given = CapabilityProfile("m", ALL, outputs={"Diagnosis": 0.0})
+    runner = Runner(
+        ["def total(prices):\n    return sum(prices)\n"],
+        profile=CapabilityProfile("m", ALL, outputs={"Diagnosis": 0.0}),
+    )
     result = await runner.run("debugger", project, document=TRACE)
     assert "+    return sum(prices)" in result.output.diff
 
 
 @pytest.mark.parametrize(("share", "asked"), [(1.0, True), (0.0, False)])
 async def test_a_failure_without_a_trace_is_diagnosed_if_that_was_measured(project, share, asked):
-    runner = Runner(["{}"])
+    runner = Runner(["{}"], profile=CapabilityProfile("m", ALL, outputs={"Diagnosis": share}))
     runner.client.hold = True
-    runner.cluster._model._given = CapabilityProfile("m", ALL, outputs={"Diagnosis": share})
     budget = Budget(seconds=0.5) if asked else Budget()
     result = await runner.run("debugger", project, "total fails. Why?", budget=budget)
     assert bool(runner.client.requests) is asked
