@@ -167,7 +167,7 @@ class Scheduler:
             if len(self._running) == 1 and self._blocks.pinned.drop_oldest():
                 continue
             if len(self._running) == 1:
-                unplaceable.append(self.release(int(self._running.rows[0])))
+                unplaceable.append(self.finish(int(self._running.rows[0]), now))
             else:
                 self._running.sort(now)
                 preempted.append(self.preempt(self._preemption.choose_victim(self._running.rows)))
@@ -211,25 +211,21 @@ class Scheduler:
         if self._blocks.recurrent is not None:
             self._blocks.recurrent.keep_active(self._table, row)
         swap = self._preemption.choose_swap_or_recompute(row)
-        sequence = self.release(row)
-        if self._blocks.sessions is not None:
-            self._blocks.sessions.stopped(sequence)
+        sequence = self._release(row)
         sequence.swap_on_eviction = swap
         sequence.move_to(SequenceState.PREEMPTED)
         sequence.preemptions += 1
         self._waiting.requeue(sequence)
         return sequence
 
-    def finish(self, row: int, now: float) -> None:
+    def finish(self, row: int, now: float) -> Sequence:
         """Release the row of a request that has finished; its session waits from now on."""
-        sequence = self.release(row)
-        if self._blocks.sessions is not None:
-            self._blocks.sessions.stopped(sequence, finished_at=now)
+        return self._release(row, finished_at=now)
 
-    def _recompute_seconds(self, tokens: int, cached: int) -> float | None:
-        return self.work.prefill_seconds(tokens, cached=cached)
+    def _recompute_seconds(self, tokens: int) -> float | None:
+        return self.work.prefill_seconds(tokens, cached=0)
 
-    def release(self, row: int) -> Sequence:
+    def _release(self, row: int, *, finished_at: float | None = None) -> Sequence:
         """Remove a request from its row and release its blocks.
 
         The caller moves the sequence to its next state.
@@ -239,6 +235,8 @@ class Scheduler:
         if self._blocks.recurrent is not None:
             self._blocks.recurrent.release(row)
         self._running.remove(row)
+        if self._blocks.sessions is not None:
+            self._blocks.sessions.stopped(sequence, finished_at=finished_at)
         return sequence
 
     def _continue_steady(self) -> Schedule | None:
