@@ -66,7 +66,7 @@ loom: $(VENV)/.cargo-checked ## the pool's threads in every interleaving of smal
 # Tests that import torch, so that it is loaded once, and those of a whole terminal, which mostly wait, run in one
 # process beside the others, which run in two. Those of the real engine use every core by themselves.
 PYTEST := $(BIN)/python -m pytest --durations=15
-TORCH := tests/torch_executor tests/embedding tests/benchmarks
+TORCH := tests/torch_executor tests/onnx_executor tests/embedding tests/benchmarks
 TERMINAL := tests/pty
 WHOLE_MACHINE := tests/parity
 

@@ -5,9 +5,9 @@
 Reported for a prose text (`tests/parity/data`), with teacher forcing: perplexity, its ratio to fp32, mean
 KL divergence (over our 20 likeliest tokens, the rest pooled: a lower bound) and the rate at which the
 likeliest token differs. For 20 greedy outputs of 48 tokens: the number equal to fp32's, and the largest
-margin between fp32's two best logits at the first difference. FILE is a llama or Gemma 3 GGUF file. The other modes
-are files made from its dequantised weights: F32, BF16 and Q8_0 represent them exactly or nearly, Q4_0
-rounds them again; each is compared with fp32 on its own weights. The fp32 reference is transformers.
+margin between fp32's two best logits at the first difference. FILE is a llama or Gemma 3 GGUF file. The
+other modes are files made from its dequantised weights: F32, BF16 and Q8_0 represent them exactly or nearly,
+Q4_0 rounds them again; each is compared with fp32 on its own weights. The fp32 reference is transformers.
 
 The modes `load_*` and `permuted_*` are compared with fp32 on the weights before they were quantized:
 `load_q8` and `load_q4` quantize a BF16 copy of the model with `--weights`. The demo model's weights lie on

@@ -2,7 +2,7 @@
 
     python benchmarks/agent_runs.py                                      # simulated, no model: seconds
     python benchmarks/agent_runs.py --model FILE [--json FILE]           # the real server, in this process
-    python benchmarks/agent_runs.py --model FILE --llama-server BINARY   # llama.cpp's server beside it
+    python benchmarks/agent_runs.py --model FILE --llama-server BINARY   # the same on llama.cpp's server
 
 The runs are those of `benchmarks.run_shapes`: 1 with six sub-agents, and 16. Each client sends its next
 request when it has its answer and its tools have paused. The pool holds half of the tokens that all runs
@@ -16,14 +16,11 @@ the same tokens, unified, without its cache in RAM (`-cram 0`), then with it. Di
 """
 
 import argparse
-import json
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import httpx
 
+from benchmarks.llama_server import llama_server
 from benchmarks.machine import say, write_result
 from benchmarks.run_shapes import Run, half_pool, ideal_tokens, longest, make_runs
 from benchmarks.simulate import BLOCK_SIZE, STORED
@@ -41,10 +39,10 @@ from engine.runtime.engine import AsyncPravahaEngine
 from tests.server.live import live
 
 COUNTS = (1, 16)
+SETTINGS = ("sessions", "runs", "swap")
 SCALE = 0.4
 """Of the sizes with a model, so that a context of 8,192 tokens is enough."""
 SPEEDS = {"slow machine": 1.0, "3 × faster": 0.3}
-PORT = 8753
 HEADER = ("runs", "setting", "requests", "new", "computed/new", "first token p50", "max", "seconds")
 
 Ask = Callable[[Run, list[int], int], tuple[list[int], int]]
@@ -221,7 +219,7 @@ def measured(model: Path, count: int, seed: int, names: Sequence[str]) -> Iterat
             swap_bytes=2 << 30 if name == "swap" else 0,
         )
         block_bytes = _block_bytes(config)
-        config = _with_pool(config, half_pool(runs, BLOCK_SIZE) * block_bytes)
+        config = replace(config, kv_cache_bytes=half_pool(runs, BLOCK_SIZE) * block_bytes)
         engine = AsyncPravahaEngine(config)
         engine.start()
         engine.wait_ready()
@@ -234,7 +232,7 @@ def measured(model: Path, count: int, seed: int, names: Sequence[str]) -> Iterat
 
 
 def _block_bytes(config: EngineConfig) -> int:
-    engine = AsyncPravahaEngine(_with_pool(config, 64 << 20))
+    engine = AsyncPravahaEngine(replace(config, kv_cache_bytes=64 << 20))
     engine.start()
     engine.wait_ready()
     try:
@@ -243,48 +241,13 @@ def _block_bytes(config: EngineConfig) -> int:
         engine.shutdown()
 
 
-def _with_pool(config: EngineConfig, size: int) -> EngineConfig:
-    return EngineConfig(
-        config.model,
-        config.name,
-        max_model_len=config.max_model_len,
-        block_size=config.block_size,
-        max_hold_s=config.max_hold_s,
-        swap_bytes=config.swap_bytes,
-        kv_cache_bytes=size,
-    )
-
-
-@contextmanager
-def llamacpp(binary: Path, model: Path, tokens: int, slots: int, *options: str) -> Iterator[str]:
-    """llama.cpp's server, while entered; its address."""
-    command = [str(binary), "-m", str(model), "-c", str(tokens), "-np", str(slots)]
-    command += ["--port", str(PORT), "--kv-unified", "--no-webui", *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{PORT}"
-    try:
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
-            try:
-                if httpx.get(f"{url}/health", timeout=2).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                pass
-            if process.poll() is not None:
-                raise RuntimeError("llama.cpp's server has ended")
-            time.sleep(0.3)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
 def beside(binary: Path, model: Path, count: int, seed: int) -> Iterator[Cost]:
     """The settings of llama.cpp's server."""
     runs = make_runs(count, seed=seed, scale=SCALE)
     tokens = half_pool(runs, BLOCK_SIZE) * BLOCK_SIZE
+    sizes = ("-c", str(tokens), "-np", "16", "--kv-unified")
     for words, options in (("llama.cpp", ("-cram", "0")), ("llama.cpp, RAM", ())):
-        with llamacpp(binary, model, tokens, 16, *options) as url:
+        with llama_server(binary, model, *sizes, *options) as url:
             say(f"{count} runs, {words}")
             yield Clients(ask_llamacpp(url)).play(runs, words)
 
@@ -295,10 +258,12 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--llama-server", type=Path, help="play them on this server instead")
     parser.add_argument("--runs", type=int, nargs="*", default=list(COUNTS))
-    parser.add_argument("--setting", nargs="*", default=["sessions", "runs", "swap"])
+    parser.add_argument("--setting", nargs="*", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    if options.llama_server and not options.model:
+        parser.error("--llama-server needs --model")
     print("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER), flush=True)
     costs: list[Cost] = []
 
@@ -315,9 +280,7 @@ def main() -> None:
         else:
             show(measured(options.model, count, options.seed, options.setting))
     if options.json:
-        write_result(
-            options.json, {"costs": [json.loads(json.dumps(asdict(one))) for one in costs]}
-        )
+        write_result(options.json, {"costs": [asdict(one) for one in costs]})
 
 
 if __name__ == "__main__":

@@ -15,13 +15,10 @@ same prompts are sent to llama.cpp's server one after the other, which keeps the
 import argparse
 import json
 import random
-import socket
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.llama_server import llama_server
 from benchmarks.machine import say, write_result
 from engine.api.config import EngineConfig
 from engine.api.decisions import (
@@ -184,32 +182,6 @@ def speed(engine: AsyncPravahaEngine, rounds: int, tokens: int) -> dict[str, Any
     }
 
 
-@contextmanager
-def llama_server(binary: Path, model: Path, tokens: int) -> Iterator[httpx.Client]:
-    """llama.cpp's server with one slot, ended at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        str(binary), "-m", str(model), "--port", str(port), "-np", "1", "-c", str(2 * tokens), "-t", "2",
-        "--no-webui",
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=3600) as client:
-                while True:
-                    try:
-                        if client.get("/health").status_code == 200:
-                            break
-                    except httpx.TransportError:
-                        if process.poll() is not None:
-                            sys.exit("llama-server ended at once.")
-                    time.sleep(0.2)
-                yield client
-        finally:
-            process.terminate()
-
-
 def beside_llama(
     engine: AsyncPravahaEngine, binary: Path, model: Path, tokens: int
 ) -> dict[str, Any]:
@@ -227,7 +199,11 @@ def beside_llama(
         model="",
         calibration=Calibration(),
     )
-    with llama_server(binary, model, tokens) as client:
+    sizes = ("-np", "1", "-c", str(2 * tokens), "-t", "2")
+    with (
+        llama_server(binary, model, *sizes) as url,
+        httpx.Client(base_url=url, timeout=3600) as client,
+    ):
         body = {"n_predict": 1, "n_probs": 10, "temperature": 0, "cache_prompt": True}
         times = []
         for request in batch.requests():

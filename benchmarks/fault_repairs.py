@@ -10,6 +10,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,17 +61,15 @@ async def repaired(project: FaultProject, model: StepsPhase | None) -> dict[str,
             root, [f"oracle/{one.name}" for one in (root / "oracle").glob("test_*.py")]
         )
     right = bool(hidden.passed) and not hidden.failed and not own.failed and not own.problem
-    counts: dict[str, int] = {}
-    for event in events:
-        counts[event.type.value] = counts.get(event.type.value, 0) + 1
+    counts = Counter(event.type for event in events)
     return {
         "set": project.half,
         "kind": project.kind,
         "repaired": right and bool(result.diff),
         "wrong": bool(result.diff) and bool(hidden.failed),
         "seconds": round(seconds, 1),
-        "asked": counts.get(RunEventType.MODEL_ASKED.value, 0),
-        "candidates": counts.get(RunEventType.CANDIDATE_WRITTEN.value, 0),
+        "asked": counts[RunEventType.MODEL_ASKED],
+        "candidates": counts[RunEventType.CANDIDATE_WRITTEN],
         "generated_tokens": result.usage.generated_tokens,
         "decisions": [decision_text(one) for one in result.decisions],
         "notes": list(result.notes),

@@ -27,8 +27,8 @@ MEDIAN_PAUSE_S = 1.5
 PAUSE_SPREAD = 1.0
 """Sigma of the log-normal distribution of pauses."""
 START_WITHIN_S = 20.0
-FIRST_ID = 100
-"""Token ids from here on are drawn; those before it are control tokens of some models."""
+FIRST_ID, END_ID = 100, 10_000
+"""Drawn token ids are from the first one to below the end; lower ones are control tokens of some models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def with_sub_agents(runs: Sequence[Run]) -> list[Run]:
     return [*runs, *(with_sub_agents(below) if below else ())]
 
 
-def make_runs(count: int, *, seed: int, scale: float = 1.0, vocabulary: int = 10_000) -> list[Run]:
+def make_runs(count: int, *, seed: int, scale: float = 1.0) -> list[Run]:
     """`count` runs; sizes in tokens are multiplied by `scale`.
 
     The first one starts sub-agents twice, three at a time, as the recorded runs of Claude Code and
@@ -89,7 +89,7 @@ def make_runs(count: int, *, seed: int, scale: float = 1.0, vocabulary: int = 10
         return max(1, round(float(np.exp(rng.uniform(low, high)))))
 
     def text(bounds: tuple[int, int]) -> NDArray[np.int32]:
-        return rng.integers(FIRST_ID, vocabulary, size(bounds)).astype(np.int32)
+        return rng.integers(FIRST_ID, END_ID, size(bounds)).astype(np.int32)
 
     def turn(bounds: tuple[int, int]) -> Turn:
         pause = float(rng.lognormal(np.log(MEDIAN_PAUSE_S), PAUSE_SPREAD))

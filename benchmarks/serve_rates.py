@@ -26,7 +26,6 @@ import asyncio
 import json
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -41,6 +40,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.llama_server import free_port
 from benchmarks.machine import say, write_result
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,13 +105,6 @@ class Server:
             yield
         finally:
             self.process.send_signal(signal.SIGSTOP)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def start(name: str, command: list[str], port: int) -> Server:

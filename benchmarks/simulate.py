@@ -152,12 +152,11 @@ class Simulation:
         self.events = EventBus()
         self.waiting = RequestQueue(10**6)
         allocator = BlockAllocator(num_blocks, BLOCK_SIZE)
-        self.index = PrefixTrie(allocator)
         self.blocks = BlockManager(
             allocator,
             block_size=BLOCK_SIZE,
             block_bytes=1,
-            prefixes=PrefixCache(self.index, b"", block_size=BLOCK_SIZE),
+            prefixes=PrefixCache(PrefixTrie(allocator), b"", block_size=BLOCK_SIZE),
         )
         self.pipeline = Pipeline(
             RowTable(max_rows=ROWS, max_model_len=context, block_size=BLOCK_SIZE),

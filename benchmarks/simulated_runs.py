@@ -23,24 +23,16 @@ class RunsOutcome:
     """What some runs have cost.
 
     Attributes:
-        runs: how many.
         requests: of all of them.
-        pool_tokens: tokens that the pool holds.
         ideal: prompt tokens that must be computed, each once.
         computed: prompt tokens that were computed, those of preempted requests again.
-        evicted: blocks that were evicted.
-        swapped_in: blocks that came from the swap tier.
         seconds: until the last answer, in virtual time.
         first_token_p50, longest_wait: seconds to the first token of a request.
     """
 
-    runs: int
     requests: int
-    pool_tokens: int
     ideal: int
     computed: int
-    evicted: int
-    swapped_in: int
     seconds: float
     first_token_p50: float
     longest_wait: float
@@ -62,14 +54,13 @@ class SimulatedRuns:
         sessions: bool = True,
         max_hold_s: float = 0.0,
         costs: StepCosts = STORED,
-        seed: int = 0,
     ) -> None:
         self._runs = runs
         self._sessions = sessions
         self.simulation = Simulation(
             Scheduling(),
             costs,
-            seed=seed,
+            seed=0,
             num_blocks=num_blocks,
             context=longest(runs) + BLOCK_SIZE,
             max_hold_s=max_hold_s,
@@ -100,15 +91,10 @@ class SimulatedRuns:
             idle_until = pipeline.idle_until
             if idle_until is not None:
                 clock.now = max(clock.now, min([idle_until, *(at for at, *_ in self._due[:1])]))
-        tier = simulation.blocks.tier
         return RunsOutcome(
-            runs=len(self._runs),
             requests=len(self._waits),
-            pool_tokens=simulation.blocks.num_blocks * BLOCK_SIZE,
             ideal=ideal_tokens(self._runs),
             computed=simulation.counters.prefilled - before,
-            evicted=simulation.blocks.num_evicted,
-            swapped_in=0 if tier is None else tier.swapped_in,
             seconds=clock.now - begin,
             first_token_p50=float(np.percentile(self._waits, 50)),
             longest_wait=max(self._waits),

@@ -698,6 +698,67 @@ def dry_penalties(
         ValueError: a token id is out of range, or the arrays contradict each other.
     """
 
+@final
+class RowSampler:
+    """Samples and scores single rows, as the native executor does, from logits computed elsewhere.
+
+    Not safe for concurrent use. All methods raise `ValueError` if an array has the wrong length or an id
+    is outside the vocabulary, and release the GIL.
+    """
+
+    def __new__(cls, vocab: int) -> RowSampler:
+        """For rows of `vocab` logits."""
+
+    def sample(
+        self,
+        logits: NDArray[np.float32],
+        params: NDArray[np.uint8],
+        tokens: NDArray[np.int32],
+        *,
+        penalty_start: int,
+        bias_ids: NDArray[np.int32],
+        bias_values: NDArray[np.float32],
+        breaker_heads: NDArray[np.uint32],
+        breaker_tails: NDArray[np.int32],
+        mask: NDArray[np.uint32] | None,
+        top_ids: NDArray[np.int32],
+        top_logprobs: NDArray[np.float32],
+    ) -> tuple[int, float]:
+        """The token after `tokens` and its raw log-probability; -1 if the logits are unusable.
+
+        Args:
+            logits: [vocab] float32; modified by mask, bias and penalties.
+            params: a record of `SAMPLING_DTYPE` as bytes.
+            tokens: [n] int32, prompt and output; their number is the position of the sampled token.
+            penalty_start: tokens from here on count as output for penalties.
+            bias_ids: [B] int32.
+            bias_values: [B] float32.
+            breaker_heads: as in `StepPlan`, those of the whole step; so are `breaker_tails`.
+            mask: [words] uint32, the row's token mask; None allows all tokens.
+            top_ids: [`MAX_TOP_LOGPROBS`] int32, written up to the record's `num_logprobs`.
+            top_logprobs: [`MAX_TOP_LOGPROBS`] float32, likewise.
+        """
+
+    def score(
+        self,
+        logits: NDArray[np.float32],
+        target: int,
+        top_ids: NDArray[np.int32],
+        top_logprobs: NDArray[np.float32],
+    ) -> tuple[float, int]:
+        """Raw log-probability and rank of `target`; NaN and 0 if the logits are unusable.
+
+        `top_ids` and `top_logprobs`, of equal length, are filled with the likeliest tokens.
+        """
+
+    def logprobs_of(
+        self,
+        logits: NDArray[np.float32],
+        ids: NDArray[np.int32],
+        logprobs: NDArray[np.float32],
+    ) -> None:
+        """Write the raw log-probability of each of `ids` to `logprobs`; NaN if the logits are unusable."""
+
 SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 """Name, byte offset and size of each field of a record of sampling parameters, without padding."""
 

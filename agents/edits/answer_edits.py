@@ -25,7 +25,6 @@ from agents.edits.passages import (
 from agents.edits.python_merge import defined_names, merge_python, parse_snippet
 from agents.edits.source_lines import SourceLines, Splice
 
-PYTHON = frozenset({"python", "py", "python3", "pyi"})
 _SUFFIXES: Mapping[str, frozenset[str]] = {
     "python": frozenset({".py", ".pyi"}),
     "javascript": frozenset({".js", ".mjs", ".cjs", ".jsx"}),
@@ -47,7 +46,7 @@ _SUFFIXES: Mapping[str, frozenset[str]] = {
     "ini": frozenset({".ini", ".cfg"}),
 }  # fmt: skip
 _ALIASES = {
-    **dict.fromkeys(PYTHON, "python"),
+    "py": "python", "python3": "python", "pyi": "python",
     "js": "javascript", "jsx": "javascript", "node": "javascript",
     "ts": "typescript", "tsx": "typescript",
     "rs": "rust", "golang": "go", "c++": "cpp", "cc": "cpp", "h": "c", "rb": "ruby",
@@ -158,12 +157,12 @@ class _Proposing:
     def _take_code(self, path: str, fence: Fence) -> None:
         code = fence.code_below_path
         source = self._source(path)
+        is_python = path.endswith((".py", ".pyi"))
         if not any(line.strip() for line in source.lines):
-            if path.endswith((".py", ".pyi")):
+            if is_python:
                 parse_snippet(code)
-            whole = [Splice(0, len(source.lines), tuple(code.rstrip("\n").split("\n")))]
-            self._after[path] = source.spliced(whole)
-        elif path.endswith((".py", ".pyi")):
+            self._after[path] = _replaced(source, code)
+        elif is_python:
             self._merge_python(path, source, code)
         else:
             self._after[path] = source.spliced(match_blocks(path, source, code))
@@ -174,8 +173,7 @@ class _Proposing:
         except InvalidTask:
             if not _replaces_broken(source, code):
                 raise
-            lines = tuple(code.rstrip("\n").split("\n"))
-            self._after[path] = source.spliced([Splice(0, len(source.lines), lines)])
+            self._after[path] = _replaced(source, code)
             return
         self._after[path] = source.spliced(merge.splices)
         self._names.setdefault(path, []).extend(merge.names)
@@ -268,6 +266,12 @@ class _Proposing:
             self._before[path] = self._given[path]
         data = self._after.get(path, self._before[path])
         return SourceLines(data or b"", path)
+
+
+def _replaced(source: SourceLines, code: str) -> bytes:
+    """The file with all of its lines replaced."""
+    lines = tuple(code.rstrip("\n").split("\n"))
+    return source.spliced([Splice(0, len(source.lines), lines)])
 
 
 def _replaces_broken(source: SourceLines, code: str) -> bool:

@@ -5,12 +5,11 @@ there ends at the first line with the same indentation and text as the block's l
 file's first and last line is the whole file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from agents.api.errors import InvalidTask
 from agents.edits.elisions import first_elision
-from agents.edits.passages import blocks_of
 from agents.edits.source_lines import SourceLines, Splice, changed_range, leading_space
 
 _MIN_WHOLE = 0.5
@@ -33,7 +32,7 @@ def match_blocks(path: str, source: SourceLines, code: str) -> list[Splice]:
     if _is_whole(lines, new):
         return _trimmed(0, len(lines), lines, new)
     splices: list[Splice] = []
-    for start, end in blocks_of(new):
+    for start, end in _blocks_of(new):
         block = new[start:end]
         while block and not block[-1].strip():
             block.pop()
@@ -45,6 +44,23 @@ def match_blocks(path: str, source: SourceLines, code: str) -> list[Splice]:
     if any(after.start < before.end for before, after in pairwise(splices)):
         raise InvalidTask(f"Two changes of the answer to {path} overlap.")
     return splices
+
+
+def _blocks_of(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The blocks of a text: the first one at its first line, others at the margin below a blank line."""
+    start: int | None = None
+    for at, line in enumerate(lines):
+        if not line.strip():
+            continue
+        at_margin = not line[:1].isspace()
+        below_blank = at == 0 or not lines[at - 1].strip()
+        if start is None:
+            start = at
+        elif at_margin and below_blank:
+            yield start, at
+            start = at
+    if start is not None:
+        yield start, len(lines)
 
 
 def _is_whole(old: Sequence[str], new: Sequence[str]) -> bool:

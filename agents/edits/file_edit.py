@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from agents.api.errors import InvalidTask
@@ -15,7 +16,7 @@ from agents.text.unified_diff import make_diff
 from agents.tools.beneath import open_root, parts_of, read_beneath, write_beneath
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: the diff is kept
 class FileEdit:
     """An edit of one file.
 
@@ -33,7 +34,7 @@ class FileEdit:
     names: tuple[str, ...] = ()
     left_out: int = 0
 
-    @property
+    @cached_property
     def diff(self) -> str:
         """A unified diff with LF only: for display."""
         before = None if self.before is None else _shown(self.before)
@@ -53,7 +54,7 @@ def apply_edits(root: Path, edits: Sequence[FileEdit]) -> None:
         InvalidTask: a file is not as the edit was made from, or cannot be written.
     """
     for one in edits:
-        if _read(root, one.path) != one.before:
+        if read_file(root, one.path) != one.before:
             raise InvalidTask(
                 f"{one.path} has changed since the edit was made: nothing was written."
             )
@@ -67,7 +68,7 @@ def take_back(root: Path, edits: Sequence[FileEdit]) -> None:
         InvalidTask: a file is not as the edit left it, or cannot be written.
     """
     for one in edits:
-        if _read(root, one.path) != one.after:
+        if read_file(root, one.path) != one.after:
             raise InvalidTask(
                 f"{one.path} has changed since the edit was applied: it is not taken back."
             )
@@ -80,10 +81,6 @@ def read_file(root: Path, path: str) -> bytes | None:
     Raises:
         InvalidTask: it is no regular file, or too large.
     """
-    return _read(root, path)
-
-
-def _read(root: Path, path: str) -> bytes | None:
     if not os.path.lexists(root.joinpath(*parts_of(path))):
         return None
     return read_beneath(root, path)

@@ -5,7 +5,7 @@ of a hunk decides between several places; a model's other counts are often wrong
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -210,20 +210,3 @@ def _path(text: str) -> str:
 def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     return lines[:-1] if lines and not lines[-1] else lines
-
-
-def blocks_of(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The blocks of a text: they begin at its least indentation below a blank line."""
-    start: int | None = None
-    for at, line in enumerate(lines):
-        if not line.strip():
-            continue
-        at_margin = not line[:1].isspace()
-        below_blank = at == 0 or not lines[at - 1].strip()
-        if start is None:
-            start = at
-        elif at_margin and below_blank:
-            yield start, at
-            start = at
-    if start is not None:
-        yield start, len(lines)

@@ -4,10 +4,7 @@ One JSON file with mode 0600, replaced atomically under a lock between processes
 name and to a configuration: another program under the same name is another server.
 """
 
-import contextlib
 import json
-import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +15,7 @@ from agents.mcp.definition import ToolDefinition, definition_from_fields
 from agents.mcp.errors import McpError
 from agents.mcp.server import McpServer
 from engine.files.file_lock import hold
+from engine.files.replaced_file import replace_file
 
 FILE_NAME = "mcp-approved.json"
 _VERSION = 1
@@ -110,24 +108,7 @@ class ApprovedServers:
             with hold(self._path.with_suffix(".lock")):
                 data = self._read()
                 yield data
-                self._write(
-                    json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "replace")
-                )
+                text = json.dumps(data, ensure_ascii=False, indent=1)
+                replace_file(self._path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise McpError(f"The approvals in {self._path} cannot be written: {error}.") from error
-
-    def _write(self, data: bytes) -> None:
-        temporary = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}")
-        try:
-            descriptor = os.open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-            )
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise

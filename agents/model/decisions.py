@@ -1,9 +1,9 @@
 """`Decider`: one-token decisions from label probabilities. No text is generated or parsed.
 
 Labels, orders and calibration are the engine's (`engine.decisions`). Only the prompt is the agents'
-own: a question stands in the user's message behind the shared part of all agents, where what helps has been
-measured (`agents.model.question_table`). The scores of an empty subject and document are computed once per
-question.
+own: a question stands in the user's message behind the shared part of all agents, as it did when it was
+measured whether it helps (`agents.steps.measures.question_measure`). The scores of an empty subject and
+document are computed once per question.
 """
 
 from collections.abc import Callable, Iterable, Sequence

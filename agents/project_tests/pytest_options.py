@@ -27,7 +27,6 @@ _WITH_VALUE = frozenset(
      "--durations-min", "--junit-prefix", "--junitprefix", "--reruns-delay", "--report-log",
      "--maxprocesses", "--show-capture"]
 )  # fmt: skip
-_OPTIONAL_VALUE = frozenset(["--cov"])
 
 
 def kept_options(root: Path) -> str | None:

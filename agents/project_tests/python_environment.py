@@ -10,9 +10,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.project_tests.small_files import text_of
+
 _VERSIONED = re.compile(r"python3(\.\d+)?t?$")
 _SYSTEM_PACKAGES = ("/usr/lib/python3/dist-packages", "/usr/local/lib/python3*/dist-packages")
-_MAX_CFG_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +137,7 @@ def _base_of(folder: Path, python: Path) -> tuple[Path | None, bool]:
 
 
 def _configuration(path: Path) -> dict[str, str]:
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_CFG_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return {}
-    lines = (line.partition("=") for line in text.splitlines())
+    lines = (line.partition("=") for line in text_of(path).splitlines())
     return {name.strip().lower(): value.strip() for name, _, value in lines}
 
 

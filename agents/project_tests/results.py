@@ -100,9 +100,10 @@ def results_of(
     if command.kind == "command":
         return _of_status(command, status, text)
     if report is not None:
-        found = replace(read_report(report), command=command)
+        root = _parsed(report)
+        found = replace(_outcomes(root), command=command)
         if found.any or found.problem:
-            return _checked(found, _report_modules(report), own)
+            return _checked(found, _failure_texts(root), own)
     if status == 5 or (status == 0 and report is not None):
         return _problem(command, f"{command.name} found no test.")
     counts = _counts(text)
@@ -178,7 +179,10 @@ def last_line(text: str) -> str:
 
 def read_report(data: bytes) -> TestResults:
     """The outcomes of a JUnit report, which a test of the project may have written to."""
-    root = _parsed(data)
+    return _outcomes(_parsed(data))
+
+
+def _outcomes(root: ET.Element | None) -> TestResults:
     if root is None:
         return TestResults(problem="The report of the tests is not usable.")
     passed: set[str] = set()
@@ -202,9 +206,8 @@ def _parsed(data: bytes) -> ET.Element | None:
         return None
 
 
-def _report_modules(data: bytes) -> list[str]:
+def _failure_texts(root: ET.Element | None) -> list[str]:
     """The text of each failure."""
-    root = _parsed(data)
     found = [] if root is None else [one for one in root.iter() if one.tag in ("failure", "error")]
     return [f"{one.get('message', '')}\n{one.text or ''}" for one in found]
 

@@ -38,6 +38,7 @@ class Permissions:
         target: str,
         arguments: str,
         reason: str,
+        diff: str = "",
         node: str = "",
         always: bool = False,
     ) -> None:
@@ -47,8 +48,9 @@ class Permissions:
             tool: name of the action, as it is shown.
             effect: what it does to the world.
             target: what it acts on, in a few words.
-            arguments: what is shown in full, such as a diff.
+            arguments: what is shown in full; it ends with the diff.
             reason: why it is asked.
+            diff: what it changes in files; empty if it changes none.
             node: of the events.
             always: ask a person in the mode `auto`, too.
 
@@ -69,6 +71,7 @@ class Permissions:
             effects=frozenset({effect}),
             folder=self.folder,
             reason=reason,
+            diff=diff,
         )
         fields = {"approval": request.id, "tool": tool, "target": target[:300]}
         self.log.append(RunEventType.APPROVAL_REQUESTED, node=node, agent=node, **fields)

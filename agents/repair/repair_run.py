@@ -28,7 +28,7 @@ from agents.api.usage import Usage
 from agents.outputs.patch import Patch
 from agents.plugins.registry import Registry
 from agents.procedures.audit.score import score_of
-from agents.project_tests.plan import find_test_plan
+from agents.project_tests.plan import TestPlan, find_test_plan
 from agents.project_tests.results import TestResults
 from agents.repair.acceptance import Gate
 from agents.repair.apply import apply_changes, undo_unfinished
@@ -186,7 +186,7 @@ class RepairRun:
                 "run_tests",
                 Effect.EXECUTE,
                 target=f"the tests in a copy of {self._project.root}",
-                arguments=f"{await self._tests_line()}, over and over, in a copy of {self._project.root}",
+                arguments=f"{_tests_line(plan)}, over and over, in a copy of {self._project.root}",
                 reason="running a project's tests executes its code",
                 node="tests",
             )
@@ -270,11 +270,6 @@ class RepairRun:
             await healer.audit(review=False)
         return gate.baseline
 
-    async def _tests_line(self) -> str:
-        """The command that runs the tests, as far as the files show it."""
-        plan = await asyncio.to_thread(find_test_plan, self._project.root)
-        return plan.commands[0].line if plan.commands else "python -m pytest"
-
     def _heal_options(self) -> HealOptions:
         model = self._model
         return HealOptions(
@@ -294,6 +289,7 @@ class RepairRun:
                 target=f"{finding.rule} {finding.file}:{finding.line}, diff {_short_digest(patch.diff)}",
                 arguments=f"{finding.message}\n{patch.reason}\n\n{patch.diff}",
                 reason=doubt,
+                diff=patch.diff,
                 node=f"round {len(self._healer.rounds) if self._healer is not None else 1}",
                 always=True,
             )
@@ -314,6 +310,7 @@ class RepairRun:
                 target=f"{len(changes)} files, diff {_short_digest(self._diff)}",
                 arguments=self._diff,
                 reason="it changes your files",
+                diff=self._diff,
                 node="apply",
             )
         except PermissionDenied as error:
@@ -408,6 +405,11 @@ def _stopped(judgement: Judgement, state: RunState, error: str) -> Judgement:
     if state is RunState.OK or judgement.passed is not True:
         return judgement
     return replace(judgement, passed=None, not_judged=error)
+
+
+def _tests_line(plan: TestPlan) -> str:
+    """The command that runs the tests, as far as the files show it."""
+    return plan.commands[0].line if plan.commands else "python -m pytest"
 
 
 def _short_digest(diff: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.api.events import RunEvent, RunEventType
+from engine.text.fenced import fenced
 
 _TYPES = frozenset(
     (
@@ -171,7 +172,9 @@ def candidate_markdown(report: WidthReport, candidate: CandidateReport) -> str:
     parts = [f"Candidate {number} of {count} ({written}) {told}."]
     if failed is not None and failed.detail:
         parts.append(failed.detail)
-    parts.append(_fence(candidate.code) if candidate.code.strip() else "It has no code.")
+    parts.append(
+        fenced(candidate.code.rstrip(), "python") if candidate.code.strip() else "It has no code."
+    )
     return "\n\n".join(parts)
 
 
@@ -207,10 +210,3 @@ def _names(checks: Iterable[CheckResult]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _fence(code: str) -> str:
-    marks = "```"
-    while marks in code:
-        marks += "`"
-    return f"{marks}python\n{code.rstrip()}\n{marks}"

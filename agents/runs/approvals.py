@@ -29,7 +29,7 @@ class ApprovalRequest:
         run: the run's id.
         agent: key of the agent.
         tool: name of the tool.
-        arguments: exact arguments as JSON text; for a change of files, the unified diff.
+        arguments: exact arguments as JSON text; of a repair, its own words, and the diff at their end.
         target: the words a rule is matched against, such as the command.
         effects: what the tool may do.
         folder: the working folder.
@@ -51,6 +51,11 @@ class ApprovalRequest:
     conversation: str = ""
     expires_at: float = 0.0
     diff: str = ""
+
+    @property
+    def above_diff(self) -> str:
+        """The arguments, without the diff at their end; empty if the diff stands for them."""
+        return self.arguments.removesuffix(self.diff) if self.arguments.endswith(self.diff) else ""
 
     @property
     def pattern(self) -> str:

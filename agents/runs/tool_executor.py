@@ -100,15 +100,7 @@ class ToolExecutor:
             BudgetExhausted: no tool call is left.
             InvalidTask: the arguments do not match the tool's schema.
         """
-        tool = self.tools.get(name)
-        if tool is None:
-            raise PermissionDenied(f"The agent {self.spec.key} may not call {name!r:.40}.")
-        try:
-            checked = tool.arguments.model_validate(dict(arguments))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "arguments"
-            raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
+        tool, checked = self._checked(name, arguments)
         refused = tool.unavailable or tool.refusal(checked)
         if refused:
             return self._refused(tool, checked, refused)
@@ -134,17 +126,23 @@ class ToolExecutor:
             PermissionDenied: the agent may not call it, or an approver denied it.
             InvalidTask: the arguments do not match the tool's schema.
         """
-        tool = self.tools.get(name)
-        if tool is None:
-            raise PermissionDenied(f"The agent {self.spec.key} may not call {name!r:.40}.")
-        try:
-            checked = tool.arguments.model_validate(dict(arguments))
-        except ValidationError as error:
-            raise InvalidTask(f"{name}: {error.errors(include_url=False)[0]['msg']}.") from error
+        tool, checked = self._checked(name, arguments)
         refused = tool.unavailable or tool.refusal(checked)
         if refused:
             raise PermissionDenied(refused)
         await self._permit(tool, checked, reason)
+
+    def _checked(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, BaseModel]:
+        """The tool with its arguments as its schema takes them."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise PermissionDenied(f"The agent {self.spec.key} may not call {name!r:.40}.")
+        try:
+            return tool, tool.arguments.model_validate(dict(arguments))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "arguments"
+            raise InvalidTask(f"{name}: {where}: {first['msg']}.") from error
 
     def permitted(self) -> list[Tool]:
         """The tools that may be called now: those whose every call would fail or be denied are left out."""

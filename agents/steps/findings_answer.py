@@ -7,14 +7,25 @@ quote can be wrong. Nothing but a model claims these findings: their confidence 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 from pydantic import Field
 
 from agents.api.finding import Finding, Severity, merge_findings
+from agents.model.ask_all import Structured, shown
+from agents.model.layout import SharedLayout, SharedPrompt
+from agents.model.session import ModelSession, usage_of
 from agents.outputs.base import Part
-from agents.outputs.findings import FindingRecord
+from agents.outputs.critique import Critique
+from agents.outputs.findings import FindingRecord, Findings
+from agents.procedures.procedure import AgentTask
+from agents.steps.bounded_schema import STYLE
+from agents.steps.closed_json import closed_json
+from agents.steps.react import StepRun
 from agents.steps.shared_document import shown_files
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
+from engine.api.grammar import Grammar
+from engine.api.request import FinishReason, Request, SamplingParams
 
 MODEL_CONFIDENCE = 0.3
 RULE = "model"
@@ -24,6 +35,11 @@ MAX_FILES = 60
 MAX_ENUMERATED = 4_000
 """Lines up to which blank ones are left out of the grammar; with more, each file has a range of lines."""
 MESSAGE_CHARS = 200
+_TOKENS = 400
+_REQUEST = (
+    "Report defects that are not listed yet, at most {}: the file, the line, how severe it is, and what is "
+    "wrong there. Report none if there are none."
+)
 EXAMPLE = (
     '{"findings": [{"file": "a.py", "line": 3, "severity": "high", "message": "…"}]}'
     ' or {"findings": []}'
@@ -43,6 +59,46 @@ class ReportedFindings(Part):
     """What the model found beside the findings it was shown."""
 
     findings: list[ReportedFinding] = Field(max_length=MAX_REPORTED)
+
+
+async def with_reported(
+    output: Critique | Findings,
+    task: AgentTask,
+    run: StepRun,
+    session: ModelSession,
+    layout: SharedLayout,
+    shared: SharedPrompt,
+) -> Critique | Findings:
+    """The output with the findings that the model reports beside those that it has.
+
+    Raises:
+        BudgetExhausted: there is no room for an answer.
+        ModelFailure: the engine failed.
+    """
+    workspace = task.workspace
+    if not len(workspace) and task.document:
+        workspace = Workspace.of_texts({"document": task.document})
+    if not len(workspace):
+        return output
+    schema = reported_schema(workspace)
+    known = "\n".join(f"- {one.file}:{one.line} {one.message}" for one in output.findings[:20])
+    listed = f"Listed already:\n{known}\n" if known else ""
+    request = f"{run.card}\n{listed}{_REQUEST.format(MAX_REPORTED)}"
+    question = shown(Structured(request, schema, EXAMPLE))
+    prompt = (*shared.token_ids, *layout.tail(shared, question))
+    sampling = SamplingParams(
+        temperature=0.0,
+        max_tokens=_TOKENS,
+        grammar=Grammar.json_schema({"x-guidance": STYLE, **schema}),
+    )
+    generation = await session.generate(Request(prompt, sampling), run.meter)
+    run.usage = run.usage.plus(usage_of([generation]))
+    is_whole = generation.finish_reason is FinishReason.STOP
+    answer = orjson.loads(generation.text) if is_whole else closed_json(generation.text, schema)
+    records, dropped = add_reported(output.findings, answer, workspace)
+    if dropped:
+        run.note(f"{dropped} findings of the model name a blank line.")
+    return output.model_copy(update={"findings": records})
 
 
 def reported_schema(workspace: Workspace) -> dict[str, Any]:

@@ -7,10 +7,8 @@
 An agent below its required capability keeps its procedure's output, and a note says so.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -22,7 +20,6 @@ from agents.api.finding import Finding, Severity
 from agents.model.decisions import Decider
 from agents.model.layout import SharedLayout, SharedPrompt, system_text
 from agents.model.profile import CapabilityProfile
-from agents.model.profile_record import known_profile
 from agents.model.question import Decision
 from agents.model.session import ModelSession
 from agents.outputs.answer import Answer
@@ -38,13 +35,8 @@ from agents.procedures.task_text import checks_output
 from agents.sandbox.sandbox import SandboxFailed, SandboxUnavailable
 from agents.steps.answer_forms import answer_schema, answered, card_notes
 from agents.steps.code.code_phase import writes_code, written_output
-from agents.steps.measures.measure import (
-    SHORT,
-    Measurement,
-    Progress,
-    Report,
-    keep,
-)
+from agents.steps.measures.measure import Report
+from agents.steps.measures.model_profiles import ModelProfiles
 from agents.steps.questions import QUESTIONS
 from agents.steps.react import ReactLoop, StepRun
 from agents.steps.shared_document import shared_document, shared_taint
@@ -108,12 +100,7 @@ class StepsPhase:
         """
         self.session = session
         self._tools = tools if callable(tools) else lambda: tools
-        self._given = profile
-        self._allow_model = allow_model
-        self._profiles: dict[str, CapabilityProfile] = {}
-        self._measurements: dict[str, Measurement] = {}
-        self._measuring = asyncio.Lock()
-        self._reports: list[Report] = []
+        self._profiles = ModelProfiles(session, profile, allow_model=allow_model)
         self._layouts: dict[str, tuple[SharedLayout, Decider]] = {}
 
     @property
@@ -135,55 +122,12 @@ class StepsPhase:
         return self._layouts[fingerprint]
 
     async def profile(self, report: Report | None = None) -> CapabilityProfile:
-        """The loaded model's capabilities; looked up, or measured once.
-
-        A cancelled measurement goes on with its next suite when the profile is asked for again.
-
-        Args:
-            report: told how far the measurement is; not called for a known model.
+        """The loaded model's capabilities, measured once if nothing is known of it (`ModelProfiles.tested`).
 
         Raises:
             ModelFailure: no model is loaded, or the engine failed.
         """
-        if self._given is not None:
-            return self._allowed(self._given)
-        if report is not None:
-            self._reports.append(report)
-        try:
-            async with self._measuring:
-                identity = self.session.identity()
-                if identity not in self._profiles:
-                    known = known_profile(identity)
-                    if known is None and self._allow_model:
-                        return self._allowed(CapabilityProfile(identity))
-                    self._profiles[identity] = known or await self._measured(identity)
-                return self._allowed(self._profiles[identity])
-        finally:
-            if report is not None:
-                self._reports.remove(report)
-
-    async def _known(self) -> CapabilityProfile:
-        """What is known of the loaded model; it is not tested."""
-        if self._given is not None:
-            return self._allowed(self._given)
-        identity = self.session.identity()
-        known = self._profiles.get(identity) or await asyncio.to_thread(known_profile, identity)
-        return self._allowed(known or CapabilityProfile(identity))
-
-    def _allowed(self, profile: CapabilityProfile) -> CapabilityProfile:
-        return replace(profile, is_allowed=True) if self._allow_model else profile
-
-    async def _measured(self, identity: str) -> CapabilityProfile:
-        measurement = self._measurements.setdefault(identity, Measurement(SHORT))
-
-        def report(progress: Progress) -> None:
-            for one in tuple(self._reports):
-                one(progress)
-
-        record = await measurement.run(self.session, self.parts()[0], report)
-        del self._measurements[identity]
-        await asyncio.to_thread(keep, identity, record)
-        return record.profile(identity)
+        return await self._profiles.tested(report)
 
     async def __call__(self, task: AgentTask, output: Output, run: ModelRun) -> Output:
         """The procedure's output as the model confirms, words or extends it.
@@ -212,7 +156,7 @@ class StepsPhase:
                     lambda progress: run.record(RunEventType.MODEL_TEST, **progress.fields())
                 )
         else:
-            profile = await self._known()
+            profile = await self._profiles.untested()
             if not (profile.questions or profile.outputs or profile.is_allowed):
                 return output
         wanted = [name for name in run.spec.score_questions if name in profile.questions]

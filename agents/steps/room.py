@@ -1,8 +1,9 @@
-"""`Room`: how many tokens a text will take, estimated with the model's own tokenizer.
+"""How many tokens a text will take, estimated with the model's own tokenizer.
 
 A character is at most four bytes and a token at least one, so four tokens a character are certain to be
 enough, and some ten times too many: with that reserve no answer of a useful length ever fits. The estimate is
-measured instead, and an answer that takes more is closed by program (`closed_json`, `whole_text`).
+measured instead. An answer that takes more is closed by program (`closed_json`), and a text ends at its last
+whole sentence (`whole_sentences`).
 """
 
 import math

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from pydantic import BaseModel
 
 from agents.api.agent_spec import Capability
 from agents.api.finding import Finding
-from agents.model.ask_all import Structured, shown
 from agents.model.layout import SharedLayout, SharedPrompt
 from agents.model.profile import CapabilityProfile
-from agents.model.session import ModelSession, usage_of
+from agents.model.session import ModelSession
 from agents.outputs.answer import Answer
 from agents.outputs.base import Output
 from agents.outputs.critique import Critique
@@ -27,14 +25,10 @@ from agents.outputs.sections import Section, Sections
 from agents.outputs.summary import Summary
 from agents.procedures.procedure import AgentTask
 from agents.procedures.task_text import bounded, source_text
-from agents.steps.bounded_schema import STYLE
-from agents.steps.closed_json import closed_json
-from agents.steps.findings_answer import EXAMPLE, MAX_REPORTED, add_reported, reported_schema
+from agents.steps.findings_answer import with_reported
 from agents.steps.prose import MIN_WORDS, is_prose
 from agents.steps.writing import LADDER, PLAIN, Draft, Writer, text_member
-from agents.workspace.workspace import Workspace
-from engine.api.grammar import Grammar
-from engine.api.request import FinishReason, Request, SamplingParams
+from engine.api.request import SamplingParams
 
 if TYPE_CHECKING:
     from agents.steps.model_phase import ModelRun
@@ -46,11 +40,6 @@ SUMMARY_RATIO = 0.4
 """Words of a summary by those of its source, if the task does not say."""
 LONGEST_SUMMARY = 0.8
 """Characters of a summary by those of its source, from which on it is none."""
-_FINDINGS_TOKENS = 400
-_REPORT = (
-    "Report defects that are not listed yet, at most {}: the file, the line, how severe it is, and what is "
-    "wrong there. Report none if there are none."
-)
 _PAGE = "Write the whole file in one fenced block and nothing else."
 
 
@@ -104,7 +93,9 @@ class TextOutputs:
         if isinstance(output, Sections):
             return await self._sections(output)
         if isinstance(output, Critique | Findings):
-            return await self._reported(output)
+            return await with_reported(
+                output, self.task, self.run, self.session, self.layout, self.shared
+            )
         member = text_member(type(output))
         if member is None:
             raise AssertionError("the output has no text")
@@ -221,36 +212,6 @@ class TextOutputs:
             if not text
             else _with_findings(written, await self.run.findings_about(text, self.source))
         )
-
-    # Findings.
-
-    async def _reported(self, output: Critique | Findings) -> Output:
-        """The findings with those that the model reports, at lines that exist."""
-        workspace = self.task.workspace
-        if not len(workspace) and self.task.document:
-            workspace = Workspace.of_texts({"document": self.task.document})
-        if not len(workspace):
-            return output
-        schema = reported_schema(workspace)
-        known = "\n".join(f"- {one.file}:{one.line} {one.message}" for one in output.findings[:20])
-        listed = f"Listed already:\n{known}\n" if known else ""
-        question = Structured(
-            f"{self.run.card}\n{listed}{_REPORT.format(MAX_REPORTED)}", schema, EXAMPLE
-        )
-        prompt = (*self.shared.token_ids, *self.layout.tail(self.shared, shown(question)))
-        sampling = SamplingParams(
-            temperature=0.0,
-            max_tokens=_FINDINGS_TOKENS,
-            grammar=Grammar.json_schema({"x-guidance": STYLE, **schema}),
-        )
-        generation = await self.session.generate(Request(prompt, sampling), self.run.meter)
-        self.run.usage = self.run.usage.plus(usage_of([generation]))
-        is_whole = generation.finish_reason is FinishReason.STOP
-        answer = orjson.loads(generation.text) if is_whole else closed_json(generation.text, schema)
-        records, dropped = add_reported(output.findings, answer, workspace)
-        if dropped:
-            self.run.note(f"{dropped} findings of the model name a blank line.")
-        return output.model_copy(update={"findings": records})
 
 
 def _with_text(output: Output, member: str, text: str) -> Output:

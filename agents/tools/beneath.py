@@ -143,6 +143,20 @@ def read_beneath(root: Path, path: str) -> bytes:
     return data
 
 
+def writable_parts(path: str, data: bytes) -> list[str]:
+    """The parts of a path at which these contents may be written, whoever writes them.
+
+    Raises:
+        InvalidTask: the path leaves the root or lies in `.git`, or the file would be too large.
+    """
+    parts = parts_of(path)
+    if any(part.lower() == ".git" for part in parts):
+        raise InvalidTask(f"{path} lies in git's own folder, which is not written to.")
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidTask(f"{path} would be larger than {MAX_FILE_BYTES // 1000:,} kB.")
+    return parts
+
+
 def write_beneath(root: Path, path: str, data: bytes, *, replace: bool) -> None:
     """Write a file so that readers see the old or the new contents, never a part.
 
@@ -158,11 +172,7 @@ def write_beneath(root: Path, path: str, data: bytes, *, replace: bool) -> None:
     Raises:
         InvalidTask: the path leaves the root, lies in `.git`, or the file cannot be written.
     """
-    *folders, name = parts_of(path)
-    if any(part.lower() == ".git" for part in (*folders, name)):
-        raise InvalidTask(f"{path} lies in git's own folder, which is not written to.")
-    if len(data) > MAX_FILE_BYTES:
-        raise InvalidTask(f"{path} would be larger than {MAX_FILE_BYTES // 1000:,} kB.")
+    *folders, name = writable_parts(path, data)
     try:
         with open_root(root) as top, _folder_for(top, folders) as folder:
             _place(folder, name, data, replace=replace)

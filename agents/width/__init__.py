@@ -10,7 +10,7 @@
         session,
         CodePrompt.ask("Write `def add(a, b)`, which returns the sum."),
         [Parses(), Defines("add", ("a", "b")), Examples(setting, examples)],
-        agreement=Agreement(setting, "add", inputs),
+        agreement=Agreement(setting, calls),
         width=8,
         record=run.record,
         meter=run.meter,
@@ -23,11 +23,11 @@
 A check is an object with `name`, `decides` (whether passing it shows that the code does what was asked) and
 `async judge(code) -> Outcome`; checks are given from cheap to dear, and a candidate is dropped at the first
 that it fails. `agents.width.check` has the contract. Without `agreement` the first candidate is
-greedy and alone; if it passes all and one of them decides, nothing else is written; otherwise the others
-follow together at rising temperatures, sharing the prompt's KV blocks, and the rest is aborted at the first
-that passes. With `agreement` all are written together, and the rest is aborted once three that pass do the
-same on all generated inputs. How many they
-are depends on what checking the first one took and on the budget (`agents.width.width`).
+greedy and alone; if it passes all, nothing else is written; otherwise the others follow together at rising
+temperatures, sharing the prompt's KV blocks, and the rest is aborted at the first that passes all, if one
+of the checks decides. With `agreement` all are written together, and the rest is aborted once enough that
+pass do the same on all generated inputs. How many they are depends on what checking the first one took and
+on the budget (`agents.width.width`).
 
 **Events.** `record(type, **data)` is called with these types of `agents.api.events.RunEventType`; all of
 them have the member `width`, a number that tells the widenings of one run apart:

@@ -11,7 +11,7 @@ class Check(Protocol):
     Attributes:
         name: a word or two for the screen, such as `examples`.
         decides: whether passing it shows that the code does what was asked, such as examples and tests do;
-            that it parses, or defines the right name, shows nothing.
+            that it parses, or defines the right name, shows nothing. It is asked again after each candidate.
     """
 
     @property

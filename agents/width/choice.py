@@ -25,7 +25,7 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
         return None, "", "The model wrote no code."
     passed = [one for one in usable if one.failed is None]
     if not passed:
-        best = max(usable, key=lambda one: (*one.rank, -one.temperature))
+        best = furthest(usable)
         failed = best.failed
         said = f"{failed.check}: {failed.detail}" if failed else ""
         return best, "", f"No candidate of {len(candidates)} passes; the best one fails {said}"
@@ -38,6 +38,11 @@ def choose(candidates: Sequence[Candidate], decisive: Sequence[str], votes: Vote
             return best, best.outcomes[-1].check, f"It alone of {len(usable)} passes all checks."
         return best, "likelihood", "It is the likeliest; nothing shows whether it is right."
     return _by_votes(passed, decided, decisive, votes)
+
+
+def furthest(candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate that came furthest through the checks; of equal ones, that of the lowest temperature."""
+    return max(candidates, key=lambda one: (*one.rank, -one.temperature))
 
 
 def _by_votes(

@@ -207,7 +207,7 @@ def _named(
     """
     match = _INPUT.match(line)
     if match:
-        given, _, rest = _split_output(match[1])
+        given, rest = _split_output(match[1])
         if not rest:
             return given, None
         return "", _assembled(given, rest, name, parameters)
@@ -221,12 +221,12 @@ def _named(
     return waiting, None
 
 
-def _split_output(text: str) -> tuple[str, str, str]:
+def _split_output(text: str) -> tuple[str, str]:
     """`2, Output: 3` at its output."""
     match = _OUTPUT.search(text)
     if match is None:
-        return text.strip(), "", ""
-    return text[: match.start()].strip().rstrip(",;|/"), "output", match[1]
+        return text.strip(), ""
+    return text[: match.start()].strip().rstrip(",;|/"), match[1]
 
 
 def _assembled(given: str, value: str, name: str, parameters: Sequence[str]) -> Example | None:
@@ -246,8 +246,6 @@ def _assembled(given: str, value: str, name: str, parameters: Sequence[str]) -> 
         return None
     arguments = ast.unparse(node)[2:-1]
     if not keywords and len(node.args) != len(parameters):
-        if len(parameters) != 1 or not node.args:
-            return None
         return None
     expression = f"{name}({arguments})"
     return Example(Call(expression, expected=expected), text=f"{expression} → {expected}")

@@ -57,9 +57,9 @@ class FunctionTask:
             goal=f"{self.name}()",
         )
 
-    def setting(self, **more: object) -> Setting:
+    def setting(self) -> Setting:
         """Where candidates run: below the stub, whose imports and helpers they may use."""
-        return Setting(module_text=lambda code: f"{self.source}\n\n{code}", **more)  # type: ignore[arg-type]
+        return Setting(module_text=lambda code: f"{self.source}\n\n{code}")
 
     def checks(self, setting: Setting) -> Sequence[Check]:
         """From cheap to dear."""

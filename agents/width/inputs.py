@@ -51,8 +51,6 @@ def generated_calls(
     for arguments in known:
         _add(found, name, arguments)
     makers = _makers(parameters, known, draw)
-    if makers is None:
-        return list(found.values())
     for attempt in range(limit * _TRIES):
         if len(found) >= limit:
             break
@@ -127,7 +125,7 @@ def _pool(known: Sequence[Sequence[Any]], at: int) -> list[Any]:
 
 def _makers(
     parameters: Sequence[ast.arg], known: Sequence[Sequence[Any]], draw: random.Random
-) -> list[Callable[[], Any]] | None:
+) -> list[Callable[[], Any]]:
     """How to make a value for each parameter."""
     makers: list[Callable[[], Any]] = []
     for at, one in enumerate(parameters):
@@ -142,7 +140,7 @@ def _makers(
             makers.append(_of_annotation(kind, draw) or (lambda: None))
         else:
             makers.append(lambda: draw.choice(_GUESSES))
-    return makers or None
+    return makers
 
 
 def _bare(annotation: ast.expr | None) -> bool:

@@ -11,7 +11,7 @@ import orjson
 
 from agents.api.errors import AgentError
 from agents.sandbox.choice import open_sandbox
-from agents.sandbox.policy import Limits, SandboxMode, SandboxPolicy
+from agents.sandbox.policy import Limits, SandboxPolicy
 from agents.sandbox.sandbox import Command
 from agents.sandbox.scratch import scratch_folder
 from agents.width import probe
@@ -106,7 +106,6 @@ class Setting:
         module: the module's dotted name.
         folders: searched for imports, and readable.
         python: the interpreter.
-        sandbox: which sandbox.
         call_s: processor seconds of one call.
         silence_s: seconds without an outcome after which a candidate's process is killed; more than `call_s`,
             which code that sleeps or computes in C does not notice.
@@ -118,7 +117,6 @@ class Setting:
     module: str = "candidate"
     folders: tuple[Path, ...] = ()
     python: str = field(default_factory=lambda: sys.executable)
-    sandbox: SandboxMode = "auto"
     call_s: float = 1.0
     silence_s: float = 10.0
     total_s: float = 30.0
@@ -160,7 +158,7 @@ async def run_calls(setting: Setting, codes: Sequence[str], calls: Sequence[Call
         )
         words = [setting.python, "-I", "-B", str(_PROBE), str(asked), str(result)]
         readable = (_PROBE, *(one for one in setting.folders if one.exists()))
-        runner = await open_sandbox(setting.sandbox)
+        runner = await open_sandbox()
         done = await runner.run(
             Command(words, folder, {"PYTHONHASHSEED": "0"}),
             SandboxPolicy(readable=readable, writable=(folder,), limits=limits),

@@ -26,7 +26,7 @@ from agents.model.session import Generation, ModelSession, usage_of
 from agents.width.agreement import Agreement
 from agents.width.candidate import Candidate, Outcome
 from agents.width.check import Check
-from agents.width.choice import choose
+from agents.width.choice import choose, furthest
 from agents.width.chosen import Chosen
 from agents.width.fence import code_of
 from agents.width.prompt import CodePrompt
@@ -160,6 +160,11 @@ class _Widening:
         """Whether a candidate passed every check."""
         return bool(self._passed())
 
+    @property
+    def _decisive(self) -> list[str]:
+        """Names of the checks that decide. One may learn that it does from the candidates that it judges."""
+        return [check.name for check in self._checks if check.decides]
+
     def affordable(self, width: int, check_s: float) -> int:
         """How many candidates may be written in all."""
         spent = max((sum(o.seconds for o in one.outcomes) for one in self._candidates), default=0.0)
@@ -204,28 +209,21 @@ class _Widening:
             await answers.aclose()
         return False
 
-    async def repair(self, prompt: CodePrompt, repairs: int) -> bool:
+    async def repair(self, prompt: CodePrompt, repairs: int) -> None:
         """A second round, which is told what the best candidate failed."""
-        if repairs <= 0:
-            return False
-        usable = [one for one in self._candidates if one.code.strip() and one.failed]
-        if not usable:
-            return False
-        best = max(usable, key=lambda one: (*one.rank, -one.temperature))
-        failed = best.failed
-        if failed is None:
-            return False
-        return await self.round(prompt.again(failed.detail), second_ladder(repairs), 1)
+        usable = [one for one in self._candidates if one.code.strip()]
+        failed = furthest(usable).failed if usable else None
+        if repairs > 0 and failed is not None:
+            await self.round(prompt.again(failed.detail), second_ladder(repairs), 1)
 
     async def finish(self, diff_of: Callable[[str], str]) -> Chosen:
         """Choose, and tell."""
-        decisive = [check.name for check in self._checks if check.decides]
         passed = self._passed()
         votes = None
         if self._agreement is not None and len(passed) > 1:
             votes = await self._agreement.votes([one.code for one in passed])
-        best, decided, reason = choose(self._candidates, decisive, votes)
-        verified = best is not None and best.failed is None and bool(decisive)
+        best, decided, reason = choose(self._candidates, self._decisive, votes)
+        verified = best is not None and best.failed is None and bool(self._decisive)
         self.tell(
             RunEventType.CANDIDATE_CHOSEN,
             candidate=None if best is None else best.number,
@@ -279,7 +277,7 @@ class _Widening:
 
     async def _suffices(self, round_: int) -> bool:
         """Whether no further candidate is needed, after one passed every check."""
-        decides = any(check.decides for check in self._checks)
+        decides = bool(self._decisive)
         if self._agreement is None or round_:
             return decides
         needed = min(SUPPORT if decides else self._width // 2 + 1, self._width)

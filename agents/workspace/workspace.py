@@ -72,6 +72,11 @@ class Workspace:
             [SourceFile(path, text.encode()) for path, text in texts.items()],
         )
 
+    def with_text(self, path: str, text: str) -> "Workspace":
+        """The same with another text of one file; the other files are shared, with their syntax trees."""
+        others = (file for file in self.files if file.path != path)
+        return Workspace(self.root, [*others, SourceFile(path, text.encode())], self.skipped)
+
 
 def open_workspace(paths: Sequence[Path]) -> Workspace:
     """The workspace of files and folders given by a user.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acp.exceptions import RequestError
 from acp.helpers import start_tool_call, update_tool_call
@@ -13,13 +13,15 @@ from acp.schema import ToolCallUpdate
 from agents.api.agent_spec import PermissionMode
 from agents.api.errors import InvalidTask
 from agents.service.run_request import RunRequest
-from agents.service.run_service import RunService
 from agents.tools.file_access import FileAccess
 from app.acp.agent_updates import RunUpdates
 from app.acp.asking import Asking
 from app.acp.editor import Editor
 from app.acp.tool_updates import changes_of, diff_content, text_content
 from app.acp.updates import Updates
+
+if TYPE_CHECKING:
+    from agents.service.run_service import RunService
 
 _STOP_S = 20.0
 """Seconds that a cancelled run gets to end by itself; its processes end at once."""
@@ -40,7 +42,7 @@ class AgentTurn:
 
     def __init__(
         self,
-        service: RunService,
+        service: "RunService",
         updates: Updates,
         asking: Asking,
         *,

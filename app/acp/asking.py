@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acp.exceptions import RequestError
 from acp.schema import ToolCallUpdate
 
 from agents.runs.approvals import ApprovalRequest, Decision
-from agents.service.run_service import RunService
 from agents.tools.file_access import FileAccess
-from agents.tools.tool import Effect
 from app.acp.editor import Editor
 from app.acp.tool_updates import (
     arguments_of,
@@ -33,13 +31,16 @@ from app.acp.tool_updates import (
 from app.acp.updates import Updates
 from engine.api.errors import PravahaError
 
+if TYPE_CHECKING:
+    from agents.service.run_service import RunService
+
 
 class Asking:
     """Asks about the calls of one turn. Use from one event loop."""
 
     def __init__(
         self,
-        service: RunService,
+        service: "RunService",
         editor: Editor,
         updates: Updates,
         session: str,
@@ -107,10 +108,9 @@ class Asking:
     ) -> ToolCallUpdate:
         """The call as a person is asked about it: its diff, its target, and why it is asked."""
         arguments: Mapping[str, Any] = arguments_of(request.arguments)
-        if not content and Effect.WRITE in request.effects and not arguments:
-            diff = request.arguments[max(0, request.arguments.find("--- ")) :]
+        if not content and request.diff and not arguments:
             folder = Path(request.folder or self._folder)
-            content = await asyncio.to_thread(diff_content, diff, folder, self._files)
+            content = await asyncio.to_thread(diff_content, request.diff, folder, self._files)
         words = [request.target, f"Asked because {request.reason}." if request.reason else ""]
         if not content and request.target not in arguments.values():
             words.append(request.arguments)

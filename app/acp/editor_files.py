@@ -16,7 +16,13 @@ from acp.exceptions import RequestError
 from pydantic import ValidationError
 
 from agents.api.errors import InvalidTask
-from agents.tools.beneath import MAX_FILE_BYTES, parts_of, read_beneath, write_beneath
+from agents.tools.beneath import (
+    MAX_FILE_BYTES,
+    parts_of,
+    read_beneath,
+    writable_parts,
+    write_beneath,
+)
 from app.acp.editor import Editor
 
 ANSWER_S = 20.0
@@ -54,11 +60,7 @@ class EditorFiles:
         if not self._editor.writes_files:
             write_beneath(root, path, data, replace=replace)
             return
-        parts = parts_of(path)
-        if any(part.lower() == ".git" for part in parts):
-            raise InvalidTask(f"{path} lies in git's own folder, which is not written to.")
-        if len(data) > MAX_FILE_BYTES:
-            raise InvalidTask(f"{path} would be larger than {MAX_FILE_BYTES // 1000:,} kB.")
+        parts = writable_parts(path, data)
         if _is_linked(root, parts):
             raise InvalidTask(f"{path!r:.200} is or passes a symbolic link.")
         if not replace and _exists(root, parts):

@@ -41,14 +41,10 @@ from acp.schema import (
     ResumeSessionResponse,
     SessionCapabilities,
     SessionCloseCapabilities,
-    SessionConfigOptionSelect,
-    SessionConfigSelectOption,
     SessionDeleteCapabilities,
     SessionForkCapabilities,
     SessionInfo,
     SessionListCapabilities,
-    SessionMode,
-    SessionModeState,
     SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionConfigOptionSelectRequest,
@@ -63,6 +59,7 @@ from app.acp.mcp_servers import further_servers
 from app.acp.requests import INVALID_PARAMS, NOT_FOUND, Requests
 from app.acp.session import AcpSession
 from app.acp.session_folders import SessionFolders
+from app.acp.session_options import modes_of, options_of
 from app.acp.transport import LineTransport
 from engine.api.errors import PravahaError
 from engine.conversations.export import export_json
@@ -72,11 +69,6 @@ from engine.retrieval.parsing.document_reader import DocumentReader
 PAGE = 50
 """Sessions in one answer of `session/list`."""
 MAX_SESSIONS = 32
-_MODES = (
-    SessionMode(id="ask", name="Ask", description="Changes, commands and requests are asked."),
-    SessionMode(id="auto", name="Auto", description="Tools are called without questions."),
-    SessionMode(id="deny", name="Deny", description="Tools may only read."),
-)
 _log = logging.getLogger(__name__)
 
 
@@ -187,20 +179,20 @@ class AcpServer:
         self._new[session.id] = session
         return NewSessionResponse(
             session_id=session.id,
-            modes=_modes_of(session),
-            config_options=_options_of(session),
+            modes=modes_of(session),
+            config_options=options_of(session),
         )
 
     async def _load_session(self, given: LoadSessionRequest) -> LoadSessionResponse:
         session = await self._opened(given)
         await session.replay()
         self._start(self._tell_commands(session))
-        return LoadSessionResponse(modes=_modes_of(session), config_options=_options_of(session))
+        return LoadSessionResponse(modes=modes_of(session), config_options=options_of(session))
 
     async def _resume_session(self, given: ResumeSessionRequest) -> ResumeSessionResponse:
         session = await self._opened(given)
         self._start(self._tell_commands(session))
-        return ResumeSessionResponse(modes=_modes_of(session), config_options=_options_of(session))
+        return ResumeSessionResponse(modes=modes_of(session), config_options=options_of(session))
 
     async def _fork_session(self, given: ForkSessionRequest) -> ForkSessionResponse:
         """A copy of a conversation as a session of its own; the two go on independently."""
@@ -224,7 +216,7 @@ class AcpServer:
             await session.open(copy)
         self._new[session.id] = session
         return ForkSessionResponse(
-            session_id=session.id, modes=_modes_of(session), config_options=_options_of(session)
+            session_id=session.id, modes=modes_of(session), config_options=options_of(session)
         )
 
     async def _list_sessions(self, given: ListSessionsRequest) -> ListSessionsResponse:
@@ -342,7 +334,7 @@ class AcpServer:
         await self._editor.update(
             session.id,
             ConfigOptionUpdate(
-                session_update="config_option_update", config_options=_options_of(session)
+                session_update="config_option_update", config_options=options_of(session)
             ),
         )
         return SetSessionModeResponse()
@@ -363,7 +355,7 @@ class AcpServer:
             session.choose_model(given.value)
         else:
             raise RequestError(INVALID_PARAMS, f"There is no option {given.config_id!r:.40}.")
-        return SetSessionConfigOptionResponse(config_options=_options_of(session))
+        return SetSessionConfigOptionResponse(config_options=options_of(session))
 
     # Prompts.
 
@@ -407,7 +399,7 @@ class AcpServer:
                 await self._editor.update(
                     session.id,
                     ConfigOptionUpdate(
-                        session_update="config_option_update", config_options=_options_of(session)
+                        session_update="config_option_update", config_options=options_of(session)
                     ),
                 )
 
@@ -465,29 +457,3 @@ def _set_mode(session: AcpSession, mode: str) -> None:
         session.mode = mode
     except PravahaError as error:
         raise RequestError(INVALID_PARAMS, str(error)) from error
-
-
-def _modes_of(session: AcpSession) -> SessionModeState:
-    return SessionModeState(current_mode_id=session.mode, available_modes=list(_MODES))
-
-
-def _options_of(session: AcpSession) -> list[Any]:
-    """The options of a session: its mode, and the model where there are several."""
-    modes = [
-        SessionConfigSelectOption(value=one.id, name=one.name, description=one.description)
-        for one in _MODES
-    ]
-    options = [_select("mode", "Mode", "mode", session.mode, modes)]
-    names, chosen = session.models
-    if chosen is not None and len(names) > 1:
-        models = [SessionConfigSelectOption(value=name, name=name) for name in names]
-        options.append(_select("model", "Model", "model", chosen, models))
-    return options
-
-
-def _select(
-    name: str, title: str, category: str, value: str, options: list[SessionConfigSelectOption]
-) -> SessionConfigOptionSelect:
-    return SessionConfigOptionSelect(
-        id=name, name=title, category=category, type="select", current_value=value, options=options
-    )

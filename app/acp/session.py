@@ -26,7 +26,7 @@ from acp.schema import (
 )
 
 from agents.api.agent_spec import PermissionMode
-from agents.api.errors import AgentError
+from agents.mcp.server import McpServer
 from agents.reports.markdown import markdown_of
 from agents.service.run_request import REPAIR, RunRequest
 from agents.tool_loop.values import LoopEvent
@@ -43,6 +43,7 @@ from app.acp.prompt_content import Prompt, read_prompt
 from app.acp.replay import history_updates
 from app.acp.requests import INVALID_REQUEST
 from app.acp.session_folders import SessionFolders
+from app.acp.session_tools import SessionTools
 from app.acp.tool_updates import steps_plan
 from app.acp.updates import Updates
 from app.runtime.chat_tools import ChatTools
@@ -62,6 +63,15 @@ _LOOK_S = 0.5
 """Most seconds between two looks at what runs, in case a wake-up is missed."""
 Catalogue = Callable[[], Awaitable[Mapping[str, Mapping[str, Any]]]]
 """Awaits the agents, pipelines and the repair by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a session has once it is open."""
+
+    host: Host
+    conversations: TreeSession
+    tools: SessionTools
 
 
 class _Cancelled(Exception):
@@ -103,7 +113,7 @@ class AcpSession:
         documents: DocumentReader,
         *,
         mode: PermissionMode = "ask",
-        mcp: "tuple[Any, ...]" = (),
+        mcp: tuple[McpServer, ...] = (),
         notes: tuple[str, ...] = (),
     ) -> None:
         """Nothing is opened before `open`.
@@ -129,10 +139,7 @@ class AcpSession:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._resources = ExitStack()
-        self._conversations: TreeSession | None = None
-        self._host: Host | None = None
-        self._tools: ChatTools | None = None
-        self._chosen: tuple[str, ...] | None = None  # None: those of the host
+        self._opened: _Opened | None = None
         self._files = EditorFiles(editor, session_id, self._loop)
         self._turn: _Turn | None = None
         self._refused: Prompt | None = None
@@ -155,8 +162,8 @@ class AcpSession:
             PravahaError: there is no such conversation, or nothing can be opened.
         """
         async with self._opening_lock:
-            if self._conversations is not None:
-                return self._conversations
+            if self._opened is not None:
+                return self._opened.conversations
             host = await asyncio.shield(asyncio.wrap_future(self._opening.opened))
             if self._closed:
                 raise InvalidRequest("The session is closed.")
@@ -177,7 +184,9 @@ class AcpSession:
                 self._resources.push(stack.pop_all())
             if self._mcp and host.mcp_with is None:
                 self.notes.append("MCP servers of the editor are not used with --attach.")
-            self._host, self._tools, self._conversations = host, tools, conversations
+            servers = () if host.mcp_with is None else tuple(one.name for one in self._mcp)
+            offered = SessionTools(tools, host.tools, servers)
+            self._opened = _Opened(host, conversations, offered)
             self._title = conversations.title
             if host.models is not None:
                 with suppress(PravahaError):
@@ -209,9 +218,10 @@ class AcpSession:
     @property
     def models(self) -> tuple[tuple[str, ...], str | None]:
         """The models to choose from and the chosen one; none before they are known, or if there is one."""
-        if self._host is None or self._host.models is None or self._conversations is None:
+        opened = self._opened
+        if opened is None or opened.host.models is None:
             return (), None
-        return self._model_names, self._conversations.model.current
+        return self._model_names, opened.conversations.model.current
 
     def choose_model(self, name: str) -> None:
         """Answer with this model from the next prompt on.
@@ -219,9 +229,9 @@ class AcpSession:
         Raises:
             PravahaError: there is no such model.
         """
-        if self._conversations is None:
+        if self._opened is None:
             raise InvalidRequest("The models are not known yet.")
-        self._conversations.model.choose(name)
+        self._opened.conversations.model.choose(name)
 
     # Turns.
 
@@ -268,9 +278,10 @@ class AcpSession:
         if turn is None:
             return
         turn.cancelled = True
-        if self._conversations is not None:
-            for node in self._conversations.answers.running:
-                self._conversations.answers.stop(node)
+        if self._opened is not None:
+            answers = self._opened.conversations.answers
+            for node in answers.running:
+                answers.stop(node)
         if turn.asking is not None:
             turn.asking.end()
         self._wake.set()
@@ -312,7 +323,7 @@ class AcpSession:
 
     async def _ready(self, turn: _Turn) -> TreeSession:
         """The conversations, once they are open; a client sees what is waited for."""
-        if self._conversations is None and not self._opening.opened.done():
+        if self._opened is None and not self._opening.opened.done():
             await show_waiting(
                 self._updates,
                 self._new_id("load"),
@@ -321,7 +332,7 @@ class AcpSession:
                 lambda: turn.cancelled,
             )
             self._stop_if_cancelled(turn)
-        conversations, host = await self.open(), self._required_host
+        conversations, host = await self.open(), self._required.host
         turn.asking = Asking(
             host.service, self._editor, self._updates, self.id, self.folder, self._files
         )
@@ -335,7 +346,7 @@ class AcpSession:
             PravahaError: it cannot be.
         """
         await wait_for_model(
-            self._required_host,
+            self._required.host,
             conversations.model.current,
             self._updates,
             self._new_id("load"),
@@ -346,9 +357,9 @@ class AcpSession:
     # Chat.
 
     async def _chat(self, turn: _Turn, conversations: TreeSession, prompt: Prompt) -> StopReason:
-        await self._choose_tools()
+        await self._offer_tools()
         self._stop_if_cancelled(turn)
-        host = self._required_host
+        host = self._required.host
         client, model = host.client, host.client.snapshot().model
         length = model.context_length if model else 0
         check_all_fit(
@@ -384,29 +395,10 @@ class AcpSession:
         self._refused = None
         return await self._follow_answer(turn)
 
-    async def _choose_tools(self) -> None:
-        """Offer the tools that can be used in this mode."""
-        tools, host = self._required_tools, self._required_host
-        tools.mode = self._mode
-        wanted = host.tools if self._chosen is None else self._chosen
-        if not wanted and not self._mcp:
-            tools.chosen = ()
-            return
-        try:
-            choices = await asyncio.to_thread(tools.choices)
-        except AgentError as error:
-            self._updates.tell(update_agent_thought_text(f"No tools: {error}\n"))
-            tools.chosen = ()
-            return
-        chosen = [
-            name
-            for name in wanted
-            if (name in choices.tools and name not in choices.refused)
-            or (name in choices.mcp_servers and self._mode != "deny")
-        ]
-        if host.mcp_with is not None and self._mode != "deny" and self._chosen is None:
-            chosen += [one.name for one in self._mcp]
-        tools.chosen = tuple(dict.fromkeys(chosen))
+    async def _offer_tools(self) -> None:
+        problem = await self._required.tools.offer(self._mode)
+        if problem:
+            self._updates.tell(update_agent_thought_text(f"No tools: {problem}\n"))
 
     async def _follow_answer(self, turn: _Turn) -> StopReason:
         if turn.answer is None or turn.asking is None:
@@ -441,7 +433,7 @@ class AcpSession:
         with suppress(EngineUnavailable):  # detectors work without a model
             await self._wait_for_model(turn, conversations)
         attached = "\n\n".join(one.text for one in prompt.files)
-        service = self._required_host.service
+        service = self._required.host.service
         agent = AgentTurn(
             service,
             self._updates,
@@ -506,18 +498,12 @@ class AcpSession:
     ) -> StopReason:
         if call.name == "shorten":
             return await self._shorten(turn, conversations, call.argument)
-        tools = self._required_tools
-        tools.mode = self._mode
-        if call.argument in ("on", "off"):
-            self._chosen = () if call.argument == "off" else None
-        elif call.argument:
-            names = call.argument.replace(",", " ").split()
-            await asyncio.to_thread(tools.choose, names)
-            self._chosen = tuple(names)
-        await self._choose_tools()
-        chosen = ", ".join(tools.chosen) or "no tools"
+        tools = self._required.tools
+        await tools.choose(call.argument, self._mode)
+        await self._offer_tools()
+        offered = ", ".join(tools.offered) or "no tools"
         self._updates.tell(
-            update_agent_message_text(f"The model may call {chosen} (mode {self._mode}).")
+            update_agent_message_text(f"The model may call {offered} (mode {self._mode}).")
         )
         return "end_turn"
 
@@ -531,7 +517,7 @@ class AcpSession:
         if refused is None:
             conversations.context.shorten(summarised=summarised)
         else:
-            model = self._required_host.client.snapshot().model
+            model = self._required.host.client.snapshot().model
             send_shortened(
                 conversations,
                 refused.text,
@@ -550,9 +536,9 @@ class AcpSession:
 
     async def _tell_figures(self) -> None:
         """Send the title, and how full the context is."""
-        conversations, host = self._conversations, self._host
-        if conversations is None or host is None:
+        if self._opened is None:
             return
+        conversations, host = self._opened.conversations, self._opened.host
         if conversations.title != self._title:
             self._title = conversations.title
             self._updates.tell(
@@ -583,7 +569,7 @@ class AcpSession:
         self._wake.clear()  # before what may have changed is looked at
 
     def _save_folder(self) -> None:
-        SessionFolders(self._required_host.folders).remember(self.id, self.folder)
+        SessionFolders(self._required.host.folders).remember(self.id, self.folder)
 
     def _stop_if_cancelled(self, turn: _Turn) -> None:
         if turn.cancelled:
@@ -594,13 +580,7 @@ class AcpSession:
         return f"{kind}-{self._counter}"
 
     @property
-    def _required_host(self) -> Host:
-        if self._host is None:
+    def _required(self) -> _Opened:
+        if self._opened is None:
             raise RuntimeError("the session is not open")
-        return self._host
-
-    @property
-    def _required_tools(self) -> ChatTools:
-        if self._tools is None:
-            raise RuntimeError("the session is not open")
-        return self._tools
+        return self._opened

@@ -2,17 +2,17 @@
 
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from app.commands.exit_signals import exit_on_signals
 from app.commands.outcome import one_sentence_errors
 from app.commands.setting_options import refuse_remote_contradictions, setting_options
 
 if TYPE_CHECKING:
+    from app.acp.host import OpeningHost
     from app.settings.settings import Settings
 
 
@@ -54,11 +54,11 @@ def serve_editor(settings: "Settings") -> int:
     return 0
 
 
-async def _serve(opening: Any, source: int, sink: int) -> None:
+async def _serve(opening: "OpeningHost", source: int, sink: int) -> None:
     from app.acp.server import AcpServer
     from app.acp.transport import LineTransport
 
-    _exit_on_signals(opening.close)
+    exit_on_signals(opening.close)
     opening.start()
     await AcpServer(opening).serve(LineTransport(source, sink))
 
@@ -76,17 +76,3 @@ def _take_standard_streams() -> tuple[int, int]:
     os.close(nothing)
     os.dup2(2, 1)
     return source, sink
-
-
-def _exit_on_signals(close: Callable[[], None]) -> None:
-    """End at SIGTERM and Ctrl+C, although threads wait for streams."""
-
-    def leave(number: int) -> None:
-        try:
-            close()
-        finally:
-            os._exit(128 + number)
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leave, number)

@@ -44,6 +44,7 @@ def chat_plain(flags: dict[str, Any]) -> int:
     from app.plain.repl import PlainChat
     from app.runtime.opening import open_client, open_session, open_sources, wait_loaded
     from app.settings.sources import load_settings
+    from app.text.continued_text import build_continues
     from engine.retrieval.parsing.image_reader import ImageReader
 
     settings = load_settings(flags)
@@ -82,7 +83,9 @@ def chat_plain(flags: dict[str, Any]) -> int:
             before = signal.signal(signal.SIGINT, on_interrupt)
             try:
                 if not typed:
-                    wait_loaded(opened.client)
+                    model = wait_loaded(opened.client).model
+                    if model is not None and model.continues_text:
+                        print(f"pravaha: {build_continues(model)}", file=sys.stderr)
                 succeeded = plain.run()
             finally:
                 signal.signal(signal.SIGINT, before)

@@ -6,8 +6,6 @@ package sends everything else that is printed to standard error.
 """
 
 import asyncio
-import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from app.commands.exit_signals import exit_on_signals
 from engine.api.errors import PravahaError
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ async def _serve(http: "httpx.AsyncClient", user: "UserData", close: Callable[[]
     from app.server.mcp.api_client import ApiClient
     from app.server.mcp.mcp_server import mcp_server
 
-    _exit_on_signals(close)
+    exit_on_signals(close)
     server = mcp_server(ApiClient(http), user)
     async with http:
         try:
@@ -65,20 +64,6 @@ async def _serve(http: "httpx.AsyncClient", user: "UserData", close: Callable[[]
         except* BrokenPipeError:
             pass  # the host has closed our output: there is nobody to serve
     return 0
-
-
-def _exit_on_signals(close: Callable[[], None]) -> None:
-    """End at SIGTERM and Ctrl+C, although a thread waits in a read of standard input."""
-
-    def leave(number: int) -> None:
-        try:
-            close()
-        finally:
-            os._exit(128 + number)
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leave, number)
 
 
 class _OpeningApp:

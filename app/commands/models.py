@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.executors.weight_cache import CachedWeights, WeightCache
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
+    from engine.text.tokenizer import Tokenizer
 
 models_app = typer.Typer(
     no_args_is_help=True, help="List, add, verify and remove the models on this machine."
@@ -32,7 +33,7 @@ def list_models(as_json: JsonOption = False) -> None:
     with one_sentence_errors():
         installed = _store().list()
     if as_json:
-        _print_json([model.to_json() for model in installed])
+        _print_json([model.to_json() | {"format": _format(model)} for model in installed])
     elif not installed:
         print("No models are installed: `pravaha models add smollm2` fetches a small one.")
     else:
@@ -44,7 +45,7 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="smollm2, minilm (embeddings), a GGUF file, a model directory, a Hugging Face id "
+            help="smollm2, minilm (embeddings), a GGUF or ONNX file, a model directory, a Hugging Face id "
             "(org/name, or org/name:CHOICE if it has several GGUF files), an address of its pages, or a link "
             "to a GGUF file on any server."
         ),
@@ -126,6 +127,7 @@ def show(
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
         "kv_bytes_per_token": kv_token_bytes,
+        "state_bytes": memory.state_bytes,
         "packed_files": [{"path": str(entry.path), "bytes": entry.size} for entry in packed],
     }
     if as_json:
@@ -140,20 +142,27 @@ def show(
         else f"{spec.num_layers} layers",
         "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}",
         "Context": f"{opened.spec.context_length:,} tokens",
-        "Chat template": "its own"
-        if opened.tokenizer.has_chat_template
-        else "none: ChatML is used",
+        "Chat template": _chat_template(opened.tokenizer),
         "Tool calls": f"in the form {facts['tool_call_form']}; decided "
         + ("by measured probabilities" if is_measured else "by what the model writes"),
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
-        "Packed on disk": _packed_files(packed),
-        "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
+        "Packed on disk": _packed_files(packed, is_native=isinstance(opened.spec, ModelSpec)),
+        "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}"
+        + (
+            f", {_megabytes(memory.state_bytes)} of state per request" if memory.state_bytes else ""
+        ),
         "SHA-256": _digests(model),
     }
     notes = opened.tokenizer.notes
     _print_facts(shown | ({"Notes": "\n".join(notes)} if notes else {}))
+
+
+def _chat_template(tokenizer: "Tokenizer") -> str:
+    if tokenizer.has_chat_template:
+        return "its own"
+    return "none: the model continues text" if tokenizer.continues_text else "none: ChatML is used"
 
 
 def _weight_mode(text: str) -> "WeightMode":
@@ -212,7 +221,9 @@ def _origin(model: "InstalledModel") -> dict[str, object]:
     }
 
 
-def _packed_files(entries: "list[CachedWeights]") -> str:
+def _packed_files(entries: "list[CachedWeights]", *, is_native: bool) -> str:
+    if not is_native:
+        return "never: only the native executor keeps them"
     files = "\n".join(f"{_megabytes(entry.size)} in {entry.path}" for entry in entries)
     return files or "not yet: the first load writes them, if they take 128 MiB or more"
 
@@ -295,12 +306,19 @@ def _print_table(installed: "list[InstalledModel]") -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("NAME")
     table.add_column("SIZE", justify="right")
+    table.add_column("FORMAT")
     table.add_column("FROM")
     table.add_column("PATH", overflow="fold")
     for model in installed:
-        cells = (model.name, _megabytes(model.size), model.source, str(model.path))
+        cells = (model.name, _megabytes(model.size), _format(model), model.source, str(model.path))
         table.add_row(*(Text(cell) for cell in cells))
     _console().print(table)
+
+
+def _format(model: "InstalledModel") -> str:
+    from engine.models.format_name import format_name
+
+    return format_name(model.path)
 
 
 def _print_facts(facts: dict[str, object]) -> None:

@@ -222,6 +222,7 @@ def _answer(
     from app.runtime.guardrails import open_guardrails
     from app.runtime.opening import wait_loaded
     from app.slash.images import ReadMessage
+    from app.text.continued_text import build_continues
     from engine.api.generation_defaults import GenerationDefaults
     from engine.api.request import FinishReason, Request
 
@@ -239,6 +240,8 @@ def _answer(
         read = read_question(text, named_images, info, attached=settings.attach is not None)
     if question is None:
         question = _allowed(guardrails.check_input(read.text, redactions), raw=raw)
+    if info is not None and info.continues_text and not raw:
+        print(f"pravaha: {build_continues(info)}", file=sys.stderr)
     ids, placed = _prompt(opened, settings, question, read.images, raw=raw)
     sampling = run_sampling(
         settings,

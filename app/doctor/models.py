@@ -1,4 +1,4 @@
-"""Models, the memory they need, and the optional torch executor."""
+"""Models, the memory they need, and the optional executors."""
 
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -55,6 +55,8 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
         f"{format_size(pool.pool_bytes)}: {pool.num_blocks} blocks of {pool.block_size} tokens, "
         f"{opened.kv_dtype}; context {opened.max_model_len} tokens"
     )
+    if pool.num_state_slots:
+        text += f"; {pool.num_state_slots} recurrent states of {format_size(pool.state_bytes)}"
     return loaded, Fact("kv_pool", label, pool.pool_bytes, text)
 
 
@@ -88,7 +90,7 @@ def models(settings: Settings) -> Section:
         installed = store.list()
     except ModelError as error:
         fact = Fact("installed", "installed", None, str(error), "problem", "remove that record.")
-        return Section("models", "Models", (fact, _torch()))
+        return Section("models", "Models", (fact, *_executors()))
     names = [model.name for model in installed]
     facts = [Fact("installed", "installed", names, ", ".join(names) or "none")]
     if settings.model not in names:
@@ -111,22 +113,29 @@ def models(settings: Settings) -> Section:
             )
     else:
         facts.append(Fact("chosen", "chosen", settings.model, settings.model))
-    return Section("models", "Models", (*facts, _sampling(settings), _torch()))
+    return Section("models", "Models", (*facts, _sampling(settings), *_executors()))
 
 
-def _torch() -> Fact:
-    """Whether torch is installed; never imports it."""
-    if find_spec("torch") is None:
+def _executors() -> tuple[Fact, ...]:
+    """Whether the libraries of the optional executors are installed; never imports them."""
+    return (
+        _library("torch", "GPUs and further architectures", extra="torch"),
+        _library("onnxruntime", "models in ONNX", extra="onnx"),
+    )
+
+
+def _library(name: str, adds: str, *, extra: str) -> Fact:
+    if find_spec(name) is None:
         return Fact(
-            "torch",
-            "torch",
+            name,
+            name,
             None,
-            "not installed, and not needed for CPU models",
+            "not installed, and not needed for native models",
             "note",
-            "`pip install 'pravaha[torch]'` adds GPUs and further architectures.",
+            f"`pip install 'pravaha[{extra}]'` adds {adds}.",
         )
     try:
-        found = version("torch")
+        found = version(name)
     except PackageNotFoundError:
         found = "of unknown version"
-    return Fact("torch", "torch", found, f"{found} (imported only when chosen)")
+    return Fact(name, name, found, f"{found} (imported only when chosen)")

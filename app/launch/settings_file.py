@@ -13,14 +13,13 @@ folder/NAME.backup.1 an earlier one, whose file was changed by somebody else sin
 import hashlib
 import itertools
 import json
-import os
-import secrets
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.launch.errors import SettingsError
+from engine.files.replaced_file import replace_file
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -104,23 +103,23 @@ class SettingsFile:
             target = self.path.resolve()
             mode = stat.S_IMODE(target.stat().st_mode) if before is not None else 0o600
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            goes_on = (
-                earlier is not None and earlier.path == target and _digest(before) == earlier.digest
-            )
-            existed = earlier.existed if goes_on and earlier is not None else before is not None
-            if not goes_on:  # otherwise the backup is that of the settings before our first change
+            if earlier and earlier.path == target and earlier.digest == _digest(before):
+                # The backup stays that of the settings before our first change.
+                existed, mode_before = earlier.existed, earlier.mode
+            else:
+                existed, mode_before = before is not None, mode
                 self._keep_backup(but=before)
-                _replace(self.backup, before or b"", 0o600)
+                replace_file(self.backup, before or b"")
             note = {
                 "path": str(target),
                 "existed": existed,
                 "digest": _digest(data),
-                "mode": earlier.mode if goes_on and earlier is not None else mode,
+                "mode": mode_before,
             }
             # First the note: after a kill between the two, an undo says that the file is not what it wrote.
-            _replace(self._note, json.dumps(note, indent=1).encode(), 0o600)
+            replace_file(self._note, json.dumps(note, indent=1).encode())
             target.parent.mkdir(parents=True, exist_ok=True)
-            _replace(target, data, mode)
+            replace_file(target, data, mode)
         except OSError as error:
             raise SettingsError(f"{self.path} cannot be written: {error.strerror}.") from error
 
@@ -170,7 +169,7 @@ class SettingsFile:
                     f"before are in {self.backup}."
                 )
             if written.existed:
-                _replace(written.path, self.backup.read_bytes(), written.mode)
+                replace_file(written.path, self.backup.read_bytes(), written.mode)
             else:
                 written.path.unlink()
             self._note.unlink()
@@ -182,19 +181,3 @@ class SettingsFile:
 
 def _digest(data: bytes | None) -> str:
     return "" if data is None else hashlib.sha256(data).hexdigest()
-
-
-def _replace(path: Path, data: bytes, mode: int) -> None:
-    """Write a file so that readers see the old or the new contents."""
-    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise

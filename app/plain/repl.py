@@ -16,6 +16,7 @@ from app.slash import parse
 from app.slash.attachments import attach_files, check_all_fit, mention, unread_files
 from app.slash.mentions import unknown_name, with_whole_names
 from app.slash.token_count import count_tokens
+from app.text.continued_text import build_continues
 from app.text.safe_text import SafeStream, safe_line, safe_text
 from engine.api.errors import EngineUnavailable, InvalidRequest, PravahaError
 from engine.api.image import Image
@@ -87,6 +88,7 @@ class PlainChat:
         self._refused: RefusedMessage | None = None
         self._attached: list[str] = []
         self._warned = ""
+        self._told_about = ""  # the loaded model last looked at
         self._documents = DocumentReader()
         self.sources = PlainSources(sources, session, self.say)
         self._images = PlainImages(image_reader, client, attached=attached)
@@ -319,4 +321,9 @@ class PlainChat:
         notice = self.session.writes.take_notice()
         if notice is not None:
             self.say(f"Note: {safe_text(notice)}")
+        model = self.client.snapshot().model
+        if model is not None and model.name != self._told_about:
+            self._told_about = model.name
+            if model.continues_text and self._show_prompts:
+                self.say(f"Note: {build_continues(model)}")
         self.sources.say_news()

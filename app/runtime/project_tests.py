@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.conversations.tree import Verdict
+from engine.text.fenced import fenced
 
 BY_TESTS = "tests"
 """Who writes the result of the tests, shown in place of a model's name."""
@@ -104,9 +105,5 @@ def markdown_of_tests(run: TestsRun) -> str:
         rows = [f"- `{name.removeprefix('::')}`" for name in run.names[:_NAMED]]
         parts.append("\n".join([*rows, *([f"- and {more} more"] if more > 0 else [])]))
     if run.output.strip():
-        text = run.output.strip("\n")[-_SHOWN_CHARS:]
-        longest = 3
-        while "`" * longest in text:
-            longest += 1
-        parts.append(f"{'`' * longest}text\n{text}\n{'`' * longest}")
+        parts.append(fenced(run.output.strip("\n")[-_SHOWN_CHARS:], "text"))
     return "\n\n".join(parts)

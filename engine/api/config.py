@@ -9,7 +9,7 @@ from engine.api.scheduling import Scheduling
 WeightMode = Literal["stored", "q8", "q4"]
 KvDtype = Literal["auto", "f16", "bf16", "f32", "int8"]
 DispatchLevel = Literal["auto", "amx", "avx512", "avxvnni", "avx2", "portable"]
-ExecutorChoice = Literal["auto", "native", "torch"]
+ExecutorChoice = Literal["auto", "native", "torch", "onnx"]
 ComputeDtype = Literal["f32", "f16", "bf16"]
 EmbeddingPrecision = Literal["f32", "int8"]
 DtypeChoice = Literal["auto", "f32", "f16", "bf16"]
@@ -31,7 +31,7 @@ class EngineConfig:
     """Engine settings.
 
     Attributes:
-        model: a GGUF file, or a directory with config.json and safetensors.
+        model: a GGUF file, a directory with config.json and safetensors, or a model in ONNX.
         name: the model's name on the screen and over HTTP.
         max_num_seqs: number of rows, i.e. of requests that run concurrently.
         max_num_batched_tokens: token budget of one step.
@@ -61,7 +61,8 @@ class EngineConfig:
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
             and no token. None is on, except where decode steps are replayed as CUDA graphs: a step with
-            drafts is not, and takes longer than it saves.
+            drafts is not, and takes longer than it saves. For models with recurrent layers it is off as well,
+            since their states would be copied.
         draft_model: the file of a smaller native model with the same vocabulary, which proposes tokens
             where prompt lookup has none; None for no such model. Only with speculation.
         generation_config: `auto` applies the model's own generation defaults to parameters that a
@@ -75,7 +76,7 @@ class EngineConfig:
         threads: compute threads; None takes the physical cores available to this process.
         dispatch: instruction-set level; `auto` takes the best that the machine has. Native only.
         executor: `auto` takes the native executor for models that it supports, unless a setting
-            below requires torch; torch otherwise.
+            below requires torch; onnx for models in ONNX; torch otherwise.
         device: device of the torch executor; `auto` takes a GPU if there is one.
         dtype: compute dtype of the torch executor; `auto` takes the checkpoint's.
         attention: attention backend of the torch executor; `auto` takes Triton's on a GPU.

@@ -57,20 +57,23 @@ class DecisionQuestion:
         self, text: Callable[[str], str], option: Callable[[str], str]
     ) -> "DecisionQuestion":
         """The question with its text and its options as two functions return them."""
-        described = self.descriptions or (None,) * len(self.options)
         return replace(
             self,
             text=text(self.text),
             options=tuple(map(option, self.options)),
-            descriptions=tuple(one if one is None else option(one) for one in described),
+            descriptions=tuple(one if one is None else option(one) for one in self.descriptions),
         )
+
+    def described(self) -> list[tuple[str, str | None]]:
+        """The options, each with what it means."""
+        descriptions = self.descriptions or (None,) * len(self.options)
+        return list(zip(self.options, descriptions, strict=True))
 
     def shown(self) -> list[str]:
         """The options as the model reads them."""
-        described = self.descriptions or (None,) * len(self.options)
         return [
             f"{option}: {description}" if description else option
-            for option, description in zip(self.options, described, strict=True)
+            for option, description in self.described()
         ]
 
 

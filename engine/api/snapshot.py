@@ -50,7 +50,8 @@ class ModelInfo:
 
     `sees_images`: whether requests may have images. `draft_model`: the name of its draft model, if it has
     one. `digest`: identifies the contents of its files on every machine (`engine.models.content_digest`);
-    empty if it has none.
+    empty if it has none. `continues_text`: whether it has no chat template and knows no turns, so that chats
+    are texts that it continues.
     """
 
     name: str
@@ -68,6 +69,7 @@ class ModelInfo:
     sees_images: bool = False
     draft_model: str | None = None
     digest: str = ""
+    continues_text: bool = False
 
     @property
     def is_small(self) -> bool:
@@ -126,6 +128,34 @@ class SwapCounts:
     victims_recomputed: int = 0
     in_bytes_per_second: float | None = None
     out_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """Slots of recurrent states by what they hold; all zero for a model without recurrent layers.
+
+    Attributes:
+        total: slots of the pool.
+        free: slots that hold nothing.
+        checkpoints: slots that hold the state of a cached prefix.
+        slot_bytes: bytes of a slot.
+        restored: requests that began with a copy of a state, since start.
+        evicted: checkpoints dropped for others or with their blocks, since start.
+        stored: states kept outside the pool, including those that are also checkpoints.
+    """
+
+    total: int = 0
+    free: int = 0
+    checkpoints: int = 0
+    slot_bytes: int = 0
+    restored: int = 0
+    evicted: int = 0
+    stored: int = 0
+
+    @property
+    def active(self) -> int:
+        """Slots of running requests."""
+        return self.total - self.free - self.checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +278,7 @@ class EngineSnapshot:
     waiting: int = 0
     blocks: BlockCounts = field(default_factory=BlockCounts)
     swap: SwapCounts = field(default_factory=SwapCounts)
+    states: StateCounts = field(default_factory=StateCounts)
     sessions: SessionCounts = field(default_factory=SessionCounts)
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
@@ -285,6 +316,8 @@ class BlockMap:
             order.
         held_blocks, held_by: [holds] int32, every pair of a block and the index in `owners` of a request
             that holds it, request by request in sequence order. A shared block occurs several times.
+        checkpoints: [C] int32, ascending: the blocks after which a recurrent state is kept; empty for a model
+            without recurrent layers.
     """
 
     epoch: int
@@ -298,6 +331,7 @@ class BlockMap:
     last_used: NDArray[np.float64]
     held_blocks: NDArray[np.int32]
     held_by: NDArray[np.int32]
+    checkpoints: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def blocks_of(self, request_id: str) -> NDArray[np.int32]:
         """[B] int32, the blocks of a request in sequence order; empty if it holds none."""

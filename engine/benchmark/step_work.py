@@ -5,7 +5,8 @@ by the read bandwidth measured at that footprint, and the operations on weights 
 peak of the integer dot product. Williams et al., "Roofline", 2009.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +29,10 @@ class StepWork:
     operations: float
 
 
+_INTEGER_FORMATS = ("Q", "IQ", "INT", "MXFP")
+"""What the names of formats begin with whose weights the native executor multiplies as integers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelWork:
     """The quantities of a model that determine a step's work.
@@ -40,6 +45,9 @@ class ModelWork:
         lookup_parameters: number of weights in embedding matrices that are not lm_head as well. A step
             reads single rows of them and multiplies nothing. 0 if unknown (models of transformers).
         integer: whether weights are quantised to integers and multiplied as integers.
+        kv_reads: which KV a token reads: pairs of a window (0 for all tokens) and the share of
+            `kv_bytes_per_token` that the layers with this window read of each token in it. Layers that read
+            the keys of others make the shares add up to more than 1.
     """
 
     weight_bytes: int
@@ -48,6 +56,7 @@ class ModelWork:
     head_parameters: int
     lookup_parameters: int
     integer: bool
+    kv_reads: Sequence[tuple[int, float]] = ((0, 1.0),)
 
     @classmethod
     def of(cls, engine: "AsyncPravahaEngine") -> Self:
@@ -60,12 +69,14 @@ class ModelWork:
             parameters=info.parameters,
             head_parameters=head,
             lookup_parameters=_lookup_parameters(spec) if isinstance(spec, ModelSpec) else 0,
-            integer=info.weight_format.upper().startswith("Q"),
+            integer=info.weight_format.upper().startswith(_INTEGER_FORMATS),
+            kv_reads=_kv_reads(spec) if isinstance(spec, ModelSpec) else ((0, 1.0),),
         )
 
     def decode(self, streams: int, context: float) -> StepWork:
         """The work of a step that decodes one token per stream, with `context` tokens each."""
-        nbytes = int(self._read_bytes + streams * context * self.kv_bytes_per_token)
+        seen = sum(share * min(context, window or context) for window, share in self.kv_reads)
+        nbytes = int(self._read_bytes + streams * seen * self.kv_bytes_per_token)
         return StepWork(nbytes, 2.0 * self._multiplied * streams)
 
     def prefill(self, tokens: int) -> StepWork:
@@ -87,6 +98,17 @@ class ModelWork:
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dictionary of constructor arguments."""
         return asdict(self)
+
+
+def _kv_reads(spec: ModelSpec) -> tuple[tuple[int, float], ...]:
+    """See `ModelWork.kv_reads`; heads of different sizes are counted by their elements."""
+    stored = 0
+    read: Counter[int] = Counter()
+    for attention in spec.attentions:
+        elements = attention.num_kv_heads * attention.head_dim
+        read[attention.window] += elements
+        stored += elements if attention.kv_layer is None else 0
+    return tuple((window, elements / stored) for window, elements in sorted(read.items()) if stored)
 
 
 def _lookup_parameters(spec: ModelSpec) -> int:

@@ -1,4 +1,4 @@
-"""Decisions in the JSON of `POST /v1/decisions`: `HttpClient` asks for them, `pravaha decide` prints them."""
+"""Decisions in the JSON of `POST /v1/decisions`: clients ask for them, `pravaha decide` prints them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -82,11 +82,10 @@ def _question(question: DecisionQuestion) -> dict[str, Any]:
         body["name"] = question.name
     if question.kind == "predicate":
         return body
-    described = question.descriptions or (None,) * len(question.options)
     list_name, key = ("choices", "value") if question.kind == "choice" else ("levels", "label")
     body[list_name] = [
         {key: option} if description is None else {key: option, "description": description}
-        for option, description in zip(question.options, described, strict=True)
+        for option, description in question.described()
     ]
     return body
 

@@ -218,7 +218,7 @@ class ExecutorInfo:
     """Properties of a loaded executor, for display and metrics.
 
     Attributes:
-        kind: `native` or `torch`.
+        kind: `native`, `torch` or `onnx`.
         dispatch: instruction-set level, or device and attention backend.
         threads: compute threads.
         weight_format: type of most weights in memory.

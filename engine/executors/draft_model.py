@@ -23,6 +23,7 @@ from engine.executors.base import (
     Executor,
     StepPlan,
 )
+from engine.text.common_prefix import common_prefix
 
 SLOTS = 2
 """Requests for which drafts can be computed at once."""
@@ -211,9 +212,7 @@ class DraftModel:
 
     def _common(self, slot: int, history: NDArray[np.int32]) -> int:
         """Length of the longest common prefix of a history and the computed tokens of a slot."""
-        end = min(len(history), int(self._num_computed[slot]))
-        differs = history[:end] != self._tokens[slot, :end]
-        return int(np.argmax(differs)) if differs.any() else end
+        return common_prefix(history, self._tokens[slot, : self._num_computed[slot]])
 
     def _run(
         self, slots: Sequence[int], counts: Sequence[int], *, samples: bool

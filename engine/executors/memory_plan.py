@@ -6,10 +6,11 @@ from pathlib import Path
 
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError
+from engine.models.onnx_spec import OnnxSpec
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 
-_TORCH_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4}
+_FLOAT_BYTES: dict[KvDtype, int] = {"f16": 2, "bf16": 2, "f32": 4}
 _IMAGE_CACHE_BYTES = 64 << 20
 """`CACHE_BYTES` of `engine.executors.torch.image_features`, which imports torch."""
 _UNQUANTISED = frozenset({"F32", "F16", "BF16", "dummy"})
@@ -93,7 +94,7 @@ def plan_torch(
         block_size: tokens per KV block.
     """
     element_bytes = 4 if spec.compute_dtype == "f32" else 2
-    block_bytes = spec.kv_elements_per_token * _TORCH_BYTES[kv_dtype] * block_size
+    block_bytes = spec.kv_elements_per_token * _FLOAT_BYTES[kv_dtype] * block_size
     unquantised = weight_format in _UNQUANTISED
     image_bytes = _IMAGE_CACHE_BYTES if spec.sees_images else 0
     return MemoryPlan(
@@ -102,4 +103,36 @@ def plan_torch(
         work_bytes=block_bytes + image_bytes,
         block_bytes=block_bytes,
         weight_format=spec.compute_dtype.upper() if unquantised else weight_format,
+    )
+
+
+def plan_onnx(
+    spec: OnnxSpec,
+    config: EngineConfig,
+    *,
+    weight_format: str,
+    weight_bytes: int,
+    max_model_len: int,
+) -> MemoryPlan:
+    """The memory of the ONNX executor: weights, KV blocks, and what goes into and comes out of a call.
+
+    A call takes a copy of the keys and values of its sequences, together at most one full context, and
+    returns another with the new tokens in it. Most graphs give the logits of every new token. Activations
+    are not known beforehand.
+
+    Args:
+        spec: the model's sizes.
+        config: block size and step limits.
+        weight_format: type of most weights.
+        weight_bytes: bytes of the stored weights.
+        max_model_len: longest sequence.
+    """
+    element_bytes = _FLOAT_BYTES[spec.kv_dtype]
+    token_bytes = spec.kv_elements_per_token * element_bytes
+    logits = config.max_num_batched_tokens * spec.vocab_size * _FLOAT_BYTES["f32"]
+    return MemoryPlan(
+        weight_bytes=weight_bytes,
+        work_bytes=2 * max_model_len * token_bytes + logits,
+        block_bytes=token_bytes * config.block_size,
+        weight_format=weight_format,
     )

@@ -14,8 +14,10 @@ from engine._core import GgufFile
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError, UnsupportedByNativeError
 from engine.api.generation_defaults import GenerationDefaults
-from engine.executors.memory_plan import MemoryPlan, plan_native, plan_torch
+from engine.executors.memory_plan import MemoryPlan, plan_native, plan_onnx, plan_torch
 from engine.executors.native_settings import reject_torch_settings
+from engine.executors.onnx.installed import require_onnx
+from engine.executors.onnx.settings import reject_settings
 from engine.executors.torch.installed import require_torch
 from engine.files.fields import Fields
 from engine.files.json_file import read_json
@@ -24,7 +26,10 @@ from engine.models.demo import recorded_defaults
 from engine.models.families.gguf_rope import ROPE_TABLES
 from engine.models.families.model_header import MAX_HEAD_DIM
 from engine.models.gguf_parts import model_stem, part_paths
-from engine.models.safetensors_header import ALL_DTYPES, TensorEntry
+from engine.models.onnx_folder import is_onnx, read_onnx_folder
+from engine.models.onnx_spec import OnnxSpec
+from engine.models.quantization import QUANTIZED_DTYPES, read_quantization
+from engine.models.safetensors_header import ALL_DTYPES, NATIVE_DTYPES, TensorEntry
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.text import gguf_vocabulary, tokenizer_json
@@ -46,16 +51,17 @@ class OpenModel:
         spec: shapes and constants; its class determines the executor.
         paths: weight files; empty with dummy weights.
         tokenizer: its tokenizer.
-        weight_format: element type of most parameters, such as `Q4_1`.
+        weight_format: element type of most parameters, such as `Q4_1`, or `Quantization.title`.
         parameters: number of weights.
         file_bytes: size of the weight files.
+        weight_bytes: bytes of the stored weights, of a model in ONNX; 0 for any other.
         generation_defaults: the sampling parameters in its files, or our record of the demo model.
         images: processes the images of a model that sees them; None for any other.
         uses_graphs: whether decode steps are to be replayed as CUDA graphs.
     """
 
     name: str
-    spec: ModelSpec | TransformersSpec
+    spec: ModelSpec | TransformersSpec | OnnxSpec
     paths: tuple[Path, ...]
     tokenizer: Tokenizer
     weight_format: str
@@ -64,6 +70,7 @@ class OpenModel:
     generation_defaults: GenerationDefaults = field(default_factory=GenerationDefaults)
     images: "ImageProcessor | None" = None
     uses_graphs: bool = False
+    weight_bytes: int = 0
 
     def plan_memory(
         self, config: EngineConfig, *, kv_dtype: KvDtype, max_model_len: int
@@ -82,6 +89,14 @@ class OpenModel:
             return plan_native(
                 self.spec, self.paths, config, kv_dtype=kv_dtype, max_model_len=max_model_len
             )
+        if isinstance(self.spec, OnnxSpec):
+            return plan_onnx(
+                self.spec,
+                config,
+                weight_format=self.weight_format,
+                weight_bytes=self.weight_bytes,
+                max_model_len=max_model_len,
+            )
         return plan_torch(
             self.spec,
             weight_format=self.weight_format,
@@ -93,16 +108,19 @@ class OpenModel:
 
 
 def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
-    """Open a GGUF file or a directory with config.json and safetensors.
+    """Open a GGUF file, a directory with config.json and safetensors, or a model in ONNX.
 
     Args:
-        path: the file or directory; any part of a split GGUF model stands for all.
+        path: the file or directory; any part of a split GGUF model stands for all, and an ONNX file for the
+            model in whose directory it is.
         settings: the engine's settings, which determine the executor; None for default settings.
 
     Raises:
         ModelError: the model is missing, damaged or unsupported, or the file may contain code.
     """
     settings = settings or EngineConfig(path, path.name)
+    if _wants_onnx(path, settings):
+        return _open_onnx(path, settings)
     if path.is_dir():
         return _open_directory(path, settings)
     if path.suffix.lower() in _PICKLED:
@@ -118,7 +136,7 @@ def open_model(path: Path, settings: EngineConfig | None = None) -> OpenModel:
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     if magic != _MAGIC:
-        raise ModelError(f"{path} is neither a GGUF file nor a model directory.")
+        raise ModelError(f"{path} is neither a GGUF file nor an ONNX file nor a model directory.")
     if _wants_torch(settings):
         raise ModelError(
             f"{path} is a GGUF file, which the torch executor does not read: use a safetensors "
@@ -224,10 +242,56 @@ def _wants_torch(settings: EngineConfig) -> bool:
     )
 
 
+def _wants_onnx(path: Path, settings: EngineConfig) -> bool:
+    """Whether the ONNX executor is to open a path: it is selected, or nothing else could run it.
+
+    Raises:
+        ModelError: another executor is selected for a model that is in ONNX only.
+    """
+    if not path.exists():
+        return False  # said by what follows
+    if settings.executor == "onnx":
+        if path.is_file() and not is_onnx(path):
+            raise ModelError(f"{path} is not an ONNX file, which the onnx executor reads.")
+        return True
+    if not is_onnx(path):
+        return False
+    if settings.executor != "auto":
+        raise ModelError(
+            f"{path} is a model in ONNX, which the {settings.executor} executor does not read: leave out "
+            "--executor."
+        )
+    return True
+
+
+def _open_onnx(path: Path, settings: EngineConfig) -> OpenModel:
+    require_onnx(f"{path} is a model in ONNX, which")
+    reject_settings(settings)
+    folder = read_onnx_folder(path)
+    spec = folder.spec
+    return OpenModel(
+        name=_display_name(folder.config.optional_text("_name_or_path"), folder.directory),
+        spec=spec,
+        paths=folder.weight_files,
+        tokenizer=tokenizer_json.read_tokenizer(
+            folder.directory, folder.config, vocab_size=spec.vocab_size
+        ),
+        weight_format=folder.weight_format,
+        parameters=folder.parameters,
+        file_bytes=sum(path.stat().st_size for path in folder.weight_files),
+        generation_defaults=generation_config.read_onnx_defaults(folder.directory, folder.sampling),
+        weight_bytes=folder.weight_bytes,
+    )
+
+
 def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) -> OpenModel:
     reject_torch_settings(settings)
     paths = safetensors.weight_files(directory)
-    tensors = safetensors.read_tensors(paths)
+    quantization = read_quantization(config)
+    known = NATIVE_DTYPES if quantization is None else QUANTIZED_DTYPES
+    tensors = safetensors.read_tensors(paths, known=known)
+    if quantization is not None:
+        tensors = quantization.matrices(tensors)
     spec = safetensors.read_spec(config, tensors)
     sizes = _sizes(tensors)
     return OpenModel(
@@ -235,7 +299,7 @@ def _open_for_native(directory: Path, config: Fields, settings: EngineConfig) ->
         spec=spec,
         paths=paths,
         tokenizer=tokenizer_json.read_tokenizer(directory, config, vocab_size=spec.vocab_size),
-        weight_format=_prevailing(sizes),
+        weight_format=_prevailing(sizes) if quantization is None else quantization.title,
         parameters=sum(count for _, count in sizes),
         file_bytes=sum(path.stat().st_size for path in paths),
         generation_defaults=generation_config.read_generation_config(directory),

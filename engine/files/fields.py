@@ -33,9 +33,21 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self._values.get(key) is not None
 
+    def names(self) -> tuple[str, ...]:
+        """The keys that are not missing, in their order."""
+        return tuple(key for key in self._values if key in self)
+
+    def is_text(self, key: str) -> bool:
+        """Whether the key holds a string."""
+        return isinstance(self._values.get(key), str)
+
     def is_list(self, key: str) -> bool:
         """Whether the key holds a list."""
         return isinstance(self._values.get(key), list)
+
+    def is_true(self, key: str) -> bool:
+        """Whether the key holds true."""
+        return self._values.get(key) is True
 
     def is_mapping(self, key: str) -> bool:
         """Whether the key holds an object."""

@@ -4,7 +4,7 @@ A session is a conversation or a run of an agent that comes back with what it se
 two requests its blocks are cached like any others. Before an allocation evicts cached blocks, those of
 sessions that are expected back are moved to the end of the eviction order, sorted by their *price* per block:
 
-    price = min(seconds to recompute, seconds to swap in) / blocks / seconds until the session is back
+    price = seconds to recompute / blocks / seconds until the session is back
 
 In GreedyDual-Size caching (Cao and Irani 1997) the value of an object is its cost over its size; here it is
 divided by the time for which the memory is lent, estimated by `engine.memory.pauses`. Runs that have
@@ -32,6 +32,7 @@ from engine.memory.allocator import Allocator
 from engine.memory.image_identity import identity_tokens
 from engine.memory.pauses import PERSON, Pauses
 from engine.memory.prefix_cache import PrefixCache
+from engine.text.common_prefix import common_prefix
 
 MAX_SESSIONS = 256
 FIRST_GROWTH = 512.0
@@ -89,8 +90,7 @@ class Sessions:
 
     Attributes:
         pauses: how long sessions are away.
-        recompute_seconds: predicts the seconds to prefill tokens behind cached ones; None if unknown.
-        swap_in_seconds: predicts the seconds to swap blocks in; None without a tier or a measurement.
+        recompute_seconds: predicts the seconds to prefill so many tokens; None if unknown.
         growth: running mean of the tokens by which a run grows in a turn.
         turns: running mean of the turns that runs had when they did not come back.
     """
@@ -102,8 +102,7 @@ class Sessions:
         self._block_size = block_size
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self.pauses = Pauses()
-        self.recompute_seconds: Callable[[int, int], float | None] = _unknown
-        self.swap_in_seconds: Callable[[int], float | None] = _unknown
+        self.recompute_seconds: Callable[[int], float | None] = _unknown
         self.growth = FIRST_GROWTH
         self.turns = FIRST_TURNS
         self._lost = {"away": 0, "held": 0, "space": 0}
@@ -161,9 +160,7 @@ class Sessions:
         if session.running or sequence.preemptions or not len(session.tokens):
             return
         tokens = identity_tokens(sequence.tokens, sequence.request.images, self._block_size)
-        size = min(len(session.tokens), len(tokens) - 1)
-        differs = session.tokens[:size] != tokens[:size]
-        common = int(differs.argmax()) if differs.any() else size
+        common = common_prefix(session.tokens, tokens[:-1])
         found = sequence.start.tokens + sequence.swapped_tokens
         lost = common // self._block_size - found // self._block_size
         if lost <= 0:
@@ -224,7 +221,7 @@ class Sessions:
             return False
         patience = self.pauses.patience(session.name, session.tool)
         if session.tool != PERSON:
-            patience = max(patience, self.recompute_seconds(len(session.tokens), 0) or 0.0)
+            patience = max(patience, self.recompute_seconds(len(session.tokens)) or 0.0)
         return now - session.finished_at > patience
 
     def growth_of(self, session: Session) -> float:
@@ -250,12 +247,7 @@ class Sessions:
 
     def price(self, session: Session, blocks: int, now: float) -> float:
         """What keeping a block of a session with so many blocks in the pool is worth."""
-        if not blocks:
-            return 0.0
-        cost = self.recompute_seconds(blocks * self._block_size, 0)
-        swapping = self.swap_in_seconds(blocks)
-        if swapping is not None:
-            cost = swapping if cost is None else min(cost, swapping)
+        cost = self.recompute_seconds(blocks * self._block_size)
         if cost is None:
             cost = float(blocks)
         return cost / blocks / max(self.until_return(session, now), 1e-3)
@@ -281,5 +273,5 @@ class Sessions:
             self._allocator.release(np.ascontiguousarray(blocks[::-1]))
 
 
-def _unknown(*_: int) -> None:
+def _unknown(_: int) -> None:
     return None

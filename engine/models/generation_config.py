@@ -55,6 +55,18 @@ def read_gguf_defaults(metadata: Mapping[str, object], *, source: str) -> Genera
     return _read(general, _GGUF_KEYS, "general.sampling of the GGUF file")
 
 
+def read_onnx_defaults(directory: Path, search: Fields) -> GenerationDefaults:
+    """The defaults of a model in ONNX: its `generation_config.json`, else `search` of its genai_config.json.
+
+    onnxruntime-genai's model builder writes the library's own values into `search` of a model without
+    defaults, and then `do_sample` false.
+    """
+    found = read_generation_config(directory)
+    if found.source or not search.is_true("do_sample"):
+        return found
+    return _read(search, {name: name for name in _GGUF_KEYS}, "search of genai_config.json")
+
+
 def _read(fields: Fields, keys: Mapping[str, str], source: str) -> GenerationDefaults:
     values = {name: _value(fields, key, name) for name, key in keys.items()}
     found = {name: value for name, value in values.items() if value is not None}

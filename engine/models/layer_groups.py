@@ -3,7 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec
+from engine.models.spec import (
+    Attention,
+    GatedDeltaNet,
+    LayerSpec,
+    Mamba2,
+    Mlp,
+    ModelSpec,
+    ShortConv,
+)
 
 _ACTIVATIONS = {
     "silu": "SiLU",
@@ -17,7 +25,7 @@ _ACTIVATIONS = {
 def describe_layers(spec: ModelSpec) -> str:
     """For example "18 layers: 15 with a window of 512, 3 with all tokens; with 4 heads of 256; …"."""
     attentions = spec.attentions
-    parts = [_counted(map(_reach, attentions)), _counted(map(_heads, attentions))]
+    parts = [_counted(map(_mixer, spec.layers)), _counted(map(_heads, attentions))]
     without = sum(attention.rope is None for attention in attentions)
     if "position_embedding" in spec.tensors:
         parts.append("learned positions")
@@ -38,6 +46,21 @@ def _counted(descriptions: Iterable[str]) -> str:
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{count} {text}" for text, count in counts.items())
+
+
+def _mixer(layer: LayerSpec) -> str:
+    match layer.mixer:
+        case None:
+            return "of a feed-forward alone"
+        case Attention() as mixer:
+            return _reach(mixer)
+        case ShortConv() as mixer:
+            return f"short convolution of {mixer.kernel} tokens"
+        case GatedDeltaNet() as mixer:
+            states = f"{mixer.num_heads} states of {mixer.key_dim} × {mixer.value_dim}"
+            return f"gated DeltaNet with {states}"
+        case Mamba2() as mixer:
+            return f"Mamba2 with {mixer.num_heads} states of {mixer.state_dim} × {mixer.head_dim}"
 
 
 def _reach(attention: Attention) -> str:

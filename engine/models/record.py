@@ -1,8 +1,6 @@
 """`InstalledModel`: the store's record of a model, one JSON file per model."""
 
-import os
 import re
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +9,7 @@ import orjson
 
 from engine.api.errors import ModelError
 from engine.files.json_file import read_json
+from engine.files.replaced_file import replace_file
 
 Origin = Literal["package", "hub", "web", "linked"]
 """Downloaded with pip, from a hub, or from another web address, or the user's files, used in place."""
@@ -105,13 +104,4 @@ def read_record(path: Path) -> InstalledModel:
 
 def write_record(path: Path, model: InstalledModel) -> None:
     """Write the record atomically: readers see the old file or the new one."""
-    raw = orjson.dumps(model.to_json(), option=orjson.OPT_INDENT_2)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-        try:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    replace_file(path, orjson.dumps(model.to_json(), option=orjson.OPT_INDENT_2))

@@ -1,10 +1,10 @@
 """A Hugging Face model directory: its `ModelSpec`, read from config.json, and its weight files.
 
-Only safetensors and JSON files are read. Pickled checkpoints, custom code (`auto_map`) and quantised
-checkpoints are rejected.
+Only safetensors and JSON files are read. Pickled checkpoints and custom code (`auto_map`) are rejected.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from engine.api.errors import ModelError, UnsupportedByNativeError
@@ -12,6 +12,7 @@ from engine.files.fields import Fields
 from engine.files.json_file import read_json
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.registry import CHECKPOINT_FAMILIES, CLASSES
+from engine.models.quantization import read_quantization
 from engine.models.safetensors_header import NATIVE_DTYPES, TensorEntry, read_header
 from engine.models.spec import ModelSpec
 
@@ -21,18 +22,13 @@ _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
-    """The `ModelSpec` of a config.json and the tensors of its checkpoint.
+    """The `ModelSpec` of a config.json and its tensors, those of a quantised one by `Quantization.matrices`.
 
     Raises:
         UnsupportedByNativeError: the native executor does not support the model.
         ModelError: a field is missing or damaged.
     """
     refuse_code(config)
-    if "quantization_config" in config:
-        raise UnsupportedByNativeError(
-            f"{config.source} describes a quantised checkpoint, which is not supported: "
-            "use its GGUF version."
-        )
     kind = config.text("model_type")
     classes = config.texts("architectures") if "architectures" in config else []
     family = CHECKPOINT_FAMILIES.get(kind)
@@ -44,7 +40,9 @@ def read_spec(config: Fields, tensors: Mapping[str, TensorEntry]) -> ModelSpec:
             f"support (supported: {', '.join(CLASSES.values())})."
         )
     shapes = {name: entry.shape for name, entry in tensors.items()}
-    return read(CheckpointHeader(family.name, config, shapes))
+    spec = read(CheckpointHeader(family.name, config, shapes))
+    quantization = read_quantization(config)
+    return spec if quantization is None else replace(spec, quantization=quantization.scheme)
 
 
 def weight_files(directory: Path) -> tuple[Path, ...]:

@@ -20,6 +20,10 @@ Activation = Literal["silu", "gelu_tanh", "gelu", "relu2", "swiglu_clamped"]
 the others are applied to the gate, or to the only projection of one that is not gated."""
 
 
+QuantizationScheme = Literal["gptq", "gptq_v2", "awq", "pack-quantized"]
+"""How a checkpoint stores quantised matrices; see `rust_core/kernels/src/format/grouped`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
     """Scaling of the rotary frequencies; fields that a kind does not use keep their defaults.
@@ -332,6 +336,7 @@ class ModelSpec:
         logit_multiplier: factor of logits.
         logit_softcap: logits x become softcap * tanh(x / softcap); 0 for none.
         per_layer_width: width of embeddings that every layer adds for itself (Gemma 3n, 4); 0 for none.
+        quantization: how quantised matrices are stored; None for ordinary tensors.
         ropes: the kinds of rotary embedding that layers name.
         tensors: weights outside the layers, see `Tensors`.
     """
@@ -350,6 +355,7 @@ class ModelSpec:
     logit_multiplier: float = 1.0
     logit_softcap: float = 0.0
     per_layer_width: int = 0
+    quantization: QuantizationScheme | None = None
 
     def to_json(self) -> str:
         """The JSON object that the kernels crate reads."""

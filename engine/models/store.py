@@ -52,7 +52,8 @@ _RESUMABLE = "hub"
 _FROM_AFAR = frozenset({"hub", "web"})
 """Origins whose downloads can take hours and go on where they were interrupted."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja")
+_DIRECTORY_FILES = ("*.safetensors", "*.json", "*.jinja", "*.onnx*", "onnx/*.onnx*")
+"""Of ONNX also the files of weights: `model.onnx_data`, `model.onnx.data`."""
 
 
 class ModelStore:
@@ -449,6 +450,11 @@ def _check_digest(files: tuple[FileRecord, ...], digest: str | None) -> None:
         raise ModelError(f"{files[0].name} has SHA-256 {files[0].sha256} instead of {digest}.")
 
 
+def _recorded_name(file: Path, model: Path) -> str:
+    """The name of a model's file: below the model's folder, or beside the model."""
+    return file.relative_to(model).as_posix() if model.is_dir() else file.name
+
+
 def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, ...]:
     """The records of a model file and its other parts, or of the model files in a directory."""
     if path.is_file():
@@ -456,7 +462,9 @@ def _file_records(path: Path, progress: ProgressCallback) -> tuple[FileRecord, .
     else:
         paths = sorted({found for pattern in _DIRECTORY_FILES for found in path.glob(pattern)})
     return tuple(
-        FileRecord(found.name, sha256_of(found, progress=progress), found.stat().st_size)
+        FileRecord(
+            _recorded_name(found, path), sha256_of(found, progress=progress), found.stat().st_size
+        )
         for found in paths
         if found.is_file()
     )

@@ -9,11 +9,15 @@ from engine.api.errors import ModelError
 from engine.executors.draft_model import CATCH_UP_TOKENS, SLOTS, slot_blocks
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import native_kv_dtype
+from engine.models.onnx_spec import OnnxSpec
 from engine.models.transformers_spec import TransformersSpec
 
 if TYPE_CHECKING:
     from engine.executors.open_model import OpenModel
     from engine.text.tokenizer import Tokenizer
+
+_OTHERS: dict[type, str] = {TransformersSpec: "torch", OnnxSpec: "ONNX"}
+"""Executors that neither take nor are a draft model, by the class of the model's spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,18 @@ def read_draft_headers(
         raise AssertionError("no draft model is configured")
     if config.speculation is False:
         raise ModelError("A draft model (--draft-model) has no use without speculation.")
-    if isinstance(target.spec, TransformersSpec):
+    other = _OTHERS.get(type(target.spec))
+    if other is not None:
         raise ModelError(
-            f"{config.name} runs in the torch executor, which takes no draft model (--draft-model)."
+            f"{config.name} runs in the {other} executor, which takes no draft model (--draft-model)."
         )
     own = replace(config, model=path, name=path.stem, draft_model=None, weights="stored")
     model = opener(own)
     spec = model.spec
-    if isinstance(spec, TransformersSpec):
+    if isinstance(spec, TransformersSpec | OnnxSpec):
         raise ModelError(
-            f"{model.name} cannot be a draft model: it needs the torch executor, and draft models run "
-            "natively."
+            f"{model.name} cannot be a draft model: it needs the {_OTHERS[type(spec)]} executor, and draft "
+            "models run natively."
         )
     _check_vocabulary(model, target, config.name)
     max_len = min(max_model_len, spec.context_length)
@@ -80,12 +85,13 @@ def read_draft_headers(
         max_num_seqs=SLOTS,
         max_num_batched_tokens=SLOTS * CATCH_UP_TOKENS,
     )
+    memory = model.plan_memory(draft, kv_dtype=draft.kv_dtype, max_model_len=max_len)
+    if memory.state_bytes:
+        raise ModelError(
+            f"{model.name} cannot be a draft model: it has recurrent layers, whose state cannot go back."
+        )
     return DraftHeaders(
-        model,
-        draft,
-        max_len,
-        SLOTS * slot_blocks(max_len, config.block_size),
-        model.plan_memory(draft, kv_dtype=draft.kv_dtype, max_model_len=max_len),
+        model, draft, max_len, SLOTS * slot_blocks(max_len, config.block_size), memory
     )
 
 

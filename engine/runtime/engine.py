@@ -54,6 +54,7 @@ from engine.executors.image_placing import place_images
 from engine.grammar.compiler import CompiledGrammar, GrammarCompiler
 from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
+from engine.models.onnx_spec import OnnxSpec
 from engine.models.spec import ModelSpec
 from engine.models.store import ModelStore
 from engine.models.transformers_spec import TransformersSpec
@@ -535,6 +536,7 @@ class AsyncPravahaEngine:
             pipeline.scheduler.work,
             swapped_blocks=swapped,
             swap_seconds=None if tier is None else tier.swap_in_seconds(swapped),
+            state_bytes=pipeline.blocks.state_counts().slot_bytes,
         )
 
     def _enqueue(
@@ -784,7 +786,7 @@ class AsyncPravahaEngine:
         return self._thread.wait_opened().opened.model.tokenizer
 
     @property
-    def spec(self) -> ModelSpec | TransformersSpec:
+    def spec(self) -> ModelSpec | TransformersSpec | OnnxSpec:
         """The model's shapes; waits for the headers to be read.
 
         Raises:

@@ -17,9 +17,12 @@ from engine.batch.sampling_validator import SamplingValidator
 from engine.executors.base import Executor, ExecutorInfo
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import FLOAT_FORMATS, native_kv_dtype
+from engine.executors.onnx.settings import onnx_kv_dtype
 from engine.memory.host import available_memory, resident_anonymous_memory
 from engine.memory.kv_cache_config import KVCacheConfig, size_pool
 from engine.models.content_digest import content_digest
+from engine.models.onnx_spec import OnnxSpec
+from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 from engine.runtime.draft_headers import DraftHeaders, read_draft_headers, with_draft
 from engine.text.sequence_breakers import BreakerCompiler
@@ -46,7 +49,10 @@ class ExecutorFactory(Protocol):
         max_model_len: int,
         progress: Callable[[float], None],
     ) -> Executor:
-        """An executor for the model, with KV storage for `num_blocks` blocks."""
+        """An executor for the model, with KV storage for `num_blocks` blocks.
+
+        For a model with recurrent layers it is a `StateKeeper` with `config.state_slots` slots.
+        """
         ...
 
 
@@ -118,6 +124,11 @@ def read_headers(config: EngineConfig, opener: ModelOpener) -> Headers:
     max_model_len = context_length(model, config)
     kv_dtype = resolve_kv_dtype(model, config)
     memory = model.plan_memory(config, kv_dtype=kv_dtype, max_model_len=max_model_len)
+    if memory.state_bytes and config.draft_model is not None:
+        raise ModelError(
+            f"{config.name} has recurrent layers, for which no draft model is supported: load it without "
+            "--draft-model."
+        )
     draft = None
     if config.draft_model is not None:
         draft = read_draft_headers(config, opener, target=model, max_model_len=max_model_len)
@@ -141,7 +152,10 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
         requested_bytes=config.kv_cache_bytes,
         available=available,
         limit=config.memory_bytes,
-        can_quantize=not isinstance(headers.model.spec, TransformersSpec)
+        max_rows=config.max_num_seqs,
+        state_slots=config.state_slots,
+        state_interval=config.state_interval,
+        can_quantize=isinstance(headers.model.spec, ModelSpec)
         and headers.memory.weight_format in FLOAT_FORMATS,
     )
 
@@ -157,7 +171,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
     kv_cache = pool_of(headers, config, available=available)
     _log.info(
         "Weights %.1f MiB in %s, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
-        "context %d tokens.",
+        "%d recurrent states; context %d tokens.",
         memory.weight_bytes / 2**20,
         memory.weight_format,
         memory.work_bytes / 2**20,
@@ -165,6 +179,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
         kv_cache.block_size,
         kv_cache.pool_bytes / 2**20,
         kv_dtype,
+        kv_cache.num_state_slots,
         max_model_len,
     )
     vocab_size = model.spec.vocab_size
@@ -206,6 +221,8 @@ def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     """
     if isinstance(model.spec, TransformersSpec):
         return model.spec.compute_dtype if config.kv_dtype == "auto" else config.kv_dtype
+    if isinstance(model.spec, OnnxSpec):
+        return onnx_kv_dtype(config.kv_dtype, model.spec)
     return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format, config.weights)
 
 
@@ -290,11 +307,12 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         sees_images=opened.model.images is not None,
         draft_model=None if opened.draft is None else opened.draft.model.name,
         digest=content_digest(opened.model.paths),
+        continues_text=opened.model.tokenizer.continues_text,
     )
 
 
 def open_from_disk(config: EngineConfig) -> "OpenModel":
-    """The default opener: a GGUF file or a safetensors directory."""
+    """The default opener: a GGUF file, a safetensors directory or a model in ONNX."""
     from engine.executors.open_model import open_model
 
     return open_model(config.model, config)
@@ -308,7 +326,7 @@ def load_executor(
     max_model_len: int,
     progress: Callable[[float], None],
 ) -> Executor:
-    """The default executor factory: the torch executor for `TransformersSpec`, else the native one."""
+    """The default executor factory: the executor that the class of the model's spec stands for."""
     if isinstance(model.spec, TransformersSpec):
         from engine.executors.torch.executor import TorchExecutor
 
@@ -321,6 +339,20 @@ def load_executor(
             parameters=model.parameters,
             progress=progress,
             images=model.images,
+        )
+    if isinstance(model.spec, OnnxSpec):
+        from engine.executors.onnx.executor import OnnxExecutor
+
+        return OnnxExecutor.load(
+            model.spec,
+            model.paths[0],
+            config,
+            num_blocks=num_blocks,
+            max_model_len=max_model_len,
+            weight_format=model.weight_format,
+            weight_bytes=model.weight_bytes,
+            parameters=model.parameters,
+            progress=progress,
         )
     from engine.executors.native import NativeExecutor
 

@@ -88,9 +88,8 @@ class RunGate:
         """Hold nothing yet."""
         self.max_hold_s = max_hold_s
         self.num_held = 0
-        self._idle_until: tuple[float, int] | None = (
-            None  # an instant, and the queue's changes before
-        )
+        # An instant, and the queue's changes before.
+        self._idle_until: tuple[float, int] | None = None
         self._table = table
         self._blocks = blocks
         self._waiting = waiting
@@ -109,8 +108,8 @@ class RunGate:
             self._idle_since = None
         elif self._idle_since is None:
             self._idle_since = now
-        columns = self._waiting.columns()
-        if not columns.may_be_held.any():
+        # Most steps of a server without agents end here: nothing waits.
+        if not len(self._waiting) or not (columns := self._waiting.columns()).may_be_held.any():
             self.num_held = 0
             return
         sessions = self._blocks.sessions

@@ -13,9 +13,17 @@ from jinja2 import Template
 from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.error_text import first_line
 from engine.api.errors import InvalidRequest
-from engine.text.message_forms import alternating, fold_system
+from engine.text.message_forms import (
+    alternating,
+    fold_system,
+    with_single_texts,
+    without_empty_answers,
+)
 from engine.text.template_budget import MAX_TEXT, TemplateBudget, TemplateLimitError, spending
 from engine.text.template_sandbox import RefusedMessagesError, TemplateSandbox
+from engine.text.tool_calls.choosing import form_of_template
+from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.written_calls import can_write
 from engine.text.tool_messages import (
     TemplateTool,
     as_plain_messages,
@@ -26,6 +34,9 @@ from engine.text.tool_messages import (
     with_offer,
     with_short_ids,
     with_single_calls,
+    with_system,
+    with_system_tools,
+    with_written_calls,
 )
 from engine.text.tool_probes import (
     LONG_ID_PROBE,
@@ -43,7 +54,14 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-"""The template for models without one: a common training format."""
+"""The template for models without one whose vocabulary has its marks: a common training format."""
+
+_CONTINUING = (
+    "{% for message in messages %}"
+    "{% if not loop.first and message['role'] != 'assistant' %}{{ '\n\n' }}{% endif %}"
+    "{{ message['content'] }}{% endfor %}"
+)
+"""The template for models that know no turns: what was written so far."""
 
 _PROBE = "a message's text"
 """The content by which a template is asked for the form of contents that it reads."""
@@ -51,6 +69,8 @@ _MAX_SOURCE = 128 << 10
 """Maximum length of a source in characters; the longest published templates have about 30,000."""
 _CallWriter = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
 """Makes the calls of a conversation readable for a kind of template."""
+_OfferWriter = Callable[[Sequence[ChatMessage], Sequence[TemplateTool]], Sequence[ChatMessage]]
+"""Makes the place for the tools in a conversation."""
 _ABSENT_TOKENS = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "")
 """Templates add these to texts, which an undefined variable does not allow."""
 
@@ -64,7 +84,7 @@ class ChatTemplate:
 
     Attributes:
         source: its Jinja source.
-        is_fallback: whether the model has no template and this is ChatML.
+        is_fallback: whether the model has no template and this is ChatML, or none.
         tokens: texts of special tokens by template variable.
         for_tools: a template of its own for conversations with tools, which some models have; None for none.
     """
@@ -98,6 +118,18 @@ class ChatTemplate:
         self._no_tools: list[TemplateTool] | None = None
         self._sandbox = sandbox
 
+    @classmethod
+    def continuing_text(cls, tokens: Mapping[str, str], *, begins: bool) -> "ChatTemplate":
+        """The template of a model that continues text: contents without roles, a blank line after an answer.
+
+        Args:
+            tokens: texts of special tokens by template variable.
+            begins: whether the model expects the beginning-of-sequence token.
+        """
+        template = cls(("{{ bos_token }}" if begins else "") + _CONTINUING, tokens=tokens)
+        template.is_fallback = True
+        return template
+
     def render(
         self,
         messages: Sequence[ChatMessage],
@@ -112,7 +144,7 @@ class ChatTemplate:
         Tools are described in a system message if it does not render them, tool calls are text, and a system
         message stands in the user's if it renders none. If it does not render several calls in a message,
         each has a message of its own; if it rejects several messages of a role in a row, they are rendered
-        as one.
+        as one, and empty answers are left out.
 
         A model with a template of its own for tools gets that one if there are tools, calls or results.
 
@@ -134,12 +166,13 @@ class ChatTemplate:
                 messages = self._with_rendered_calls(messages)
             except RecursionError as error:
                 raise nested_too_deep() from error
-        if tools and not self.renders_offers:
+        if tools and self._offer_writer is None:
             messages, tools = with_offer(messages, tools), ()
-        if tools:
+        elif tools and self._offer_writer is not None:
             try:
+                offering = self._offer_writer(messages, tools)
                 return self._render_in_form(
-                    messages, add_generation_prompt, budget, tools, variables
+                    offering, add_generation_prompt, budget, tools, variables
                 )
             except InvalidRequest:
                 # It may fail on a schema: one demands descriptions, another loops over the type `null`.
@@ -164,7 +197,7 @@ class ChatTemplate:
         try:
             return self._render(form, add_generation_prompt, budget, tools, variables)
         except _Rejected as rejected:
-            other = alternating(form)
+            other = alternating(without_empty_answers(with_single_texts(form)))
             if other == form:
                 raise
             try:
@@ -196,10 +229,24 @@ class ChatTemplate:
             ]
         return [
             one
-            if isinstance(one["content"], str) or has_images(one)
+            if isinstance(one["content"], str) or has_images(one) or self.reads_several_parts
             else {**one, "content": text_of(one["content"])}
             for one in messages
         ]
+
+    @cached_property
+    def reads_several_parts(self) -> bool:
+        """Whether the template renders each part of a content, with what it puts between them.
+
+        Others write a list of parts as Python prints it, or nothing of it.
+        """
+        texts = [f"{_PROBE} {number}" for number in range(2)]
+        content = [{"type": "text", "text": text} for text in texts]
+        try:
+            rendering = self._render([{"role": "user", "content": content}], True, None)
+        except InvalidRequest:
+            return False
+        return all(text in rendering for text in texts) and repr(texts[0]) not in rendering
 
     @cached_property
     def reads_parts(self) -> bool:
@@ -237,10 +284,23 @@ class ChatTemplate:
             return False
         return all(text in rendering for text in written)
 
-    @cached_property
+    @property
     def renders_offers(self) -> bool:
         """Whether the template renders the tools that the model may call."""
-        question = self._in_form([{"role": "user", "content": "x"}])
+        return self._offer_writer is not None
+
+    @cached_property
+    def _offer_writer(self) -> _OfferWriter | None:
+        """What makes the template render the tools; None if nothing does."""
+        writers: tuple[_OfferWriter, ...] = (
+            lambda messages, _: messages,
+            with_system,
+            with_system_tools,
+        )
+        return next(filter(self._renders_offer, writers), None)
+
+    def _renders_offer(self, write: _OfferWriter) -> bool:
+        question = self._in_form(write([{"role": "user", "content": "x"}], PROBE_TOOLS))
         try:
             return is_offer_complete(self._render(question, True, None, PROBE_TOOLS))
         except InvalidRequest:
@@ -276,10 +336,24 @@ class ChatTemplate:
         writers: tuple[_CallWriter, ...] = (list, with_argument_texts, with_numbered_ids)
         return next((write for write in writers if self._renders_probe(write(PROBE))), None)
 
+    @cached_property
+    def _written_form(self) -> CallForm | None:
+        """The form in which calls are written among the text of a template that renders all but calls.
+
+        None for one that renders no offers or no results either: both are text then.
+        """
+        form = form_of_template(self.source)
+        if not self.renders_offers or not form.signs or not can_write(form):
+            return None
+        return form if self._renders_probe(with_written_calls(PROBE, form)) else None
+
     def _with_rendered_calls(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         """The conversation with all its calls and results as the template renders them."""
         if not self.renders_tools:
-            return as_plain_messages(messages)
+            form = self._written_form
+            return (
+                as_plain_messages(messages) if form is None else with_written_calls(messages, form)
+            )
         if self.demands_short_ids:
             messages = with_short_ids(messages)
         if not self.renders_several_calls:
@@ -338,7 +412,7 @@ class ChatTemplate:
                     for name, one in variables.items()
                     if name not in self._template.globals
                 },
-                "messages": [dict(message) for message in messages],
+                "messages": [_with_thinking(message) for message in messages],
                 "tools": [dict(tool) for tool in tools] or self._no_tools,
                 "documents": None,
                 "add_generation_prompt": add_generation_prompt,
@@ -357,3 +431,9 @@ class ChatTemplate:
         if len(self.source) > _MAX_SOURCE:
             raise TemplateLimitError(f"its source is longer than {_MAX_SOURCE >> 10} KiB")
         return (self._sandbox or TemplateSandbox()).from_string(self.source)
+
+
+def _with_thinking(message: ChatMessage) -> ChatMessage:
+    """The message with its reasoning as `thinking` too, which the templates of gpt-oss and LFM2.5 read."""
+    reasoning = message.get("reasoning_content")
+    return dict(message) if reasoning is None else {"thinking": reasoning, **message}

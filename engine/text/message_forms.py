@@ -7,7 +7,7 @@ conversations of two. Nothing of a message is left out, only where it stands cha
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engine.api.chat import ChatMessage
+from engine.api.chat import ChatMessage, has_images, text_of
 from engine.api.errors import InvalidRequest
 
 _BETWEEN = "\n\n"
@@ -72,6 +72,28 @@ def alternating(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return merged
 
 
+def with_single_texts(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with one text in place of reasoning and text before a call, for gpt-oss's template."""
+    single: list[ChatMessage] = []
+    for message in messages:
+        reasoning = message.get("reasoning_content")
+        if reasoning and message["content"] and message.get("tool_calls"):
+            content = _joined(reasoning, message["content"])
+            message = {name: one for name, one in message.items() if name != "reasoning_content"}
+            message["content"] = content
+        single.append(message)
+    return single
+
+
+def without_empty_answers(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation without answers of no text and no call, which the template of Ministral 3 refuses."""
+    return [
+        one
+        for one in messages
+        if one["role"] != "assistant" or one["content"] or one.get("tool_calls")
+    ]
+
+
 def _is_plain(message: ChatMessage) -> bool:
     return message["role"] != "tool" and not message.get("tool_calls")
 
@@ -80,7 +102,8 @@ def _joined(first: Any, second: Any) -> Any:
     """Two contents as one; a content is a text, or parts."""
     if first is None:
         return second
-    if isinstance(first, str) and isinstance(second, str):
+    if not has_images({"content": first}) and not has_images({"content": second}):
+        first, second = text_of(first), text_of(second)
         return first + _BETWEEN + second if first and second else first or second
     return [*_parts(first), {"type": "text", "text": _BETWEEN}, *_parts(second)]
 

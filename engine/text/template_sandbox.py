@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from jinja2 import TemplateError, nodes
 from jinja2.environment import Environment
 from jinja2.ext import Extension, loopcontrols
-from jinja2.filters import do_indent, do_round, make_attrgetter
+from jinja2.filters import do_batch, do_indent, do_round, make_attrgetter, sync_do_slice
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -44,13 +44,14 @@ _Block = TypeVar("_Block", nodes.For, nodes.Macro, nodes.CallBlock)
 _FILTERS = frozenset((
     "abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float",
     "groupby", "int", "items", "last", "length", "list", "lower", "map", "max", "min", "reject",
-    "rejectattr", "reverse", "safe", "select", "selectattr", "sort", "title", "trim", "unique",
-    "upper", "wordcount",
+    "rejectattr", "reverse", "safe", "select", "selectattr", "sort", "title", "trim", "truncate",
+    "unique", "upper", "wordcount",
 ))
 _REMOVED_STRING_METHODS = frozenset((
     "encode", "maketrans", "translate",
 ))
 # fmt: on
+_GLOBALS = ("cycler", "dict", "joiner", "namespace", "range")
 _STRFTIME = re.compile(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*")
 _MAX_BITS = 1024
 _MAX_INDENT = 16
@@ -76,17 +77,20 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             finalize=_printable,
         )
         self.filters = {name: self.filters[name] for name in _FILTERS} | {
+            "batch": _batch,
+            "center": _center,
             "format": _format,
             "indent": _indent,
             "join": _join,
             "list": _list,
             "replace": _replace,
             "round": _round,
+            "slice": _slice,
             "string": _string,
             "sum": _sum,
             "tojson": _to_json,
         }
-        self.globals = {name: self.globals[name] for name in ("dict", "namespace", "range")} | {
+        self.globals = {name: self.globals[name] for name in _GLOBALS} | {
             "raise_exception": _raise_exception,
             "strftime_now": lambda pattern: _strftime(now(), pattern),
         }
@@ -273,6 +277,24 @@ def _list(value: Iterable[Any]) -> list[Any]:
     if isinstance(value, Sized):
         current_budget().nodes(len(value))
     return list(value)
+
+
+def _batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[list[Any]]:
+    items = _list(value)
+    current_budget().nodes(len(items) + (linecount if fill_with is not None else 0))
+    return list(do_batch(items, linecount, fill_with))
+
+
+def _slice(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[list[Any]]:
+    items = _list(value)
+    current_budget().nodes(len(items) + 2 * slices)
+    return list(sync_do_slice(items, slices, fill_with))
+
+
+def _center(text: Any, width: int = 80) -> str:
+    source = text_of(text)
+    current_budget().text(max(len(source), width))
+    return source.center(width)
 
 
 def _indent(text: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:

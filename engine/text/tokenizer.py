@@ -29,6 +29,8 @@ from engine.text.tool_messages import TemplateTool
 # Each call encodes one text: a second thread pool would only take cores from the executor's.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+_CHATML_MARK = "<|im_start|>"
+
 
 class Tokenizer:
     """A model's vocabulary, its special tokens and its chat template.
@@ -42,7 +44,9 @@ class Tokenizer:
             `encode`; a rendered chat already contains it.
         fingerprint: equal fingerprints map token ids to equal text.
         infill: the tokens for filling a gap between two texts, or None.
-        has_chat_template: False if `render_chat` falls back to ChatML.
+        has_chat_template: False if `render_chat` falls back to ChatML, or to plain text.
+        continues_text: whether the model has no chat template, and its vocabulary no marks of ChatML: chats
+            are texts that it continues.
     """
 
     def __init__(
@@ -91,6 +95,11 @@ class Tokenizer:
             size=self.vocab_size,
         )
         self._strip_leading_space = strip_leading_space
+        self.continues_text = chat_template.is_fallback and not any(
+            added[i].content == _CHATML_MARK for i in self.special_ids
+        )
+        if self.continues_text:
+            chat_template = ChatTemplate.continuing_text(chat_template.tokens, begins=add_bos)
         self._chat_template = chat_template
         self.bos_id = bos_id
         self.eos_ids = eos_ids
@@ -180,6 +189,8 @@ class Tokenizer:
         Renders the chat template the first time.
         """
         notes = list(self._notes)
+        if self.continues_text:
+            notes.append("The model has no chat template: it continues text.")
         if not self.eos_ids:
             notes.append("No token is known to end an answer: each ends at its length limit.")
         if self._chat_template.problem is not None:

@@ -9,6 +9,8 @@ from engine.api.chat import ChatMessage, replace_content, text_of
 from engine.api.errors import InvalidRequest
 from engine.api.tools import Tool
 from engine.text.tool_calls.call_ids import short_id
+from engine.text.tool_calls.form import CallForm
+from engine.text.tool_calls.written_calls import written_calls
 
 TemplateTool = Mapping[str, Any]
 """A tool as chat templates read it: `{"type": "function", "function": {"name", "description",
@@ -46,6 +48,23 @@ def with_offer(messages: Sequence[ChatMessage], tools: Sequence[TemplateTool]) -
     else:
         content = [*content, {"type": "text", "text": "\n\n" + offer}]
     return [{**first, "content": content}, *messages[1:]]
+
+
+def with_system(
+    messages: Sequence[ChatMessage], tools: Sequence[TemplateTool]
+) -> Sequence[ChatMessage]:
+    """The conversation with a system message, for templates that write the tools only there."""
+    if messages and messages[0]["role"] == "system":
+        return messages
+    return [{"role": "system", "content": ""}, *messages]
+
+
+def with_system_tools(
+    messages: Sequence[ChatMessage], tools: Sequence[TemplateTool]
+) -> Sequence[ChatMessage]:
+    """The conversation with the tools as a member of its system message, for Phi-4-mini's template."""
+    first, *rest = with_system(messages, tools)
+    return [{**first, "tools": _json([tool["function"] for tool in tools])}, *rest]
 
 
 _OFFER = """You can call these tools:
@@ -94,6 +113,25 @@ def as_plain_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return plain
 
 
+def with_written_calls(messages: Sequence[ChatMessage], form: CallForm) -> list[ChatMessage]:
+    """The conversation for a template that renders tools and results, but no calls: those as text.
+
+    The templates of LFM2 and Granite 3 expect the call among the assistant's text, as the model wrote it.
+
+    Raises:
+        RecursionError: the arguments of a call are nested too deep.
+    """
+    written: list[ChatMessage] = []
+    for message in messages:
+        calls = message.get("tool_calls")
+        if calls:
+            content = text_of(message["content"]) + written_calls(form, calls)
+            message = {**message, "content": content}
+            del message["tool_calls"]
+        written.append(message)
+    return written
+
+
 def with_single_calls(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with each call in a message of its own, followed by its result.
 
@@ -111,8 +149,8 @@ def with_single_calls(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         behind = takewhile(lambda one: one["role"] == "tool", messages[at + 1 :])
         results, moved = {one["tool_call_id"]: one for one in behind}, set()
         for number, call in enumerate(calls):
-            content = message["content"] if number == 0 else ""
-            single.append({**message, "content": content, "tool_calls": [call]})
+            rest = message if number == 0 else {"role": message["role"], "content": ""}
+            single.append({**rest, "tool_calls": [call]})
             if call["id"] in results and call["id"] not in moved:
                 single.append(results[call["id"]])
                 moved.add(call["id"])

@@ -77,7 +77,7 @@ async def test_a_repair_asks_with_its_diff_before_it_writes(tmp_path, monkeypatc
         await permissions.ask("run_tests", Effect.EXECUTE, target="pytest", **asked)
         applied = True
         try:
-            asked = {"arguments": DIFF, "reason": "it changes files", "node": "apply"}
+            asked = {"arguments": DIFF, "reason": "it changes files", "node": "apply", "diff": DIFF}
             await permissions.ask("apply_repair", Effect.WRITE, target="1 files", **asked)
         except PermissionDenied:
             applied = False

@@ -1,37 +1,26 @@
 """`pravaha acp --attach`: an editor over a server, with the package's own client and the real command."""
 
 import asyncio
-import os
-import sys
-from pathlib import Path
 
 import pytest
 from acp import spawn_agent_process, text_block
 
 from tests.acp.editor import PATIENCE_S, EditorClient
+from tests.fakes.installation import PRAVAHA, own_installation
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
-
-ROOT = Path(__file__).parents[2]
-PRAVAHA = ("-c", "from app.cli import main; main()", "acp")
 
 
 @pytest.fixture
 def environment(tmp_path):
-    return os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "PRAVAHA_DATA_DIR": str(tmp_path / "data"),
-        "PRAVAHA_CONFIG_DIR": str(tmp_path / "config"),
-    }
+    return own_installation(tmp_path)
 
 
 async def test_an_editor_talks_to_the_model_of_a_server(tmp_path, environment):
     client = EditorClient()
     with byte_engine() as engine, live(engine) as server:
-        options = (*PRAVAHA, "--attach", server.url, "--max-tokens", "20")
-        started = spawn_agent_process(
-            client, sys.executable, *options, env=environment, cwd=tmp_path
-        )
+        command = (*PRAVAHA, "acp", "--attach", server.url, "--max-tokens", "20")
+        started = spawn_agent_process(client, *command, env=environment, cwd=tmp_path)
         async with asyncio.timeout(PATIENCE_S), started as (agent, process):
             await agent.initialize(protocol_version=1)
             session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
@@ -44,10 +33,8 @@ async def test_an_editor_talks_to_the_model_of_a_server(tmp_path, environment):
 async def test_a_client_that_is_killed_stops_the_request_of_its_answer(tmp_path, environment):
     client = EditorClient()
     with byte_engine(step_s=0.01) as engine, live(engine) as server:
-        options = (*PRAVAHA, "--attach", server.url)
-        started = spawn_agent_process(
-            client, sys.executable, *options, env=environment, cwd=tmp_path
-        )
+        command = (*PRAVAHA, "acp", "--attach", server.url)
+        started = spawn_agent_process(client, *command, env=environment, cwd=tmp_path)
         async with asyncio.timeout(PATIENCE_S), started as (agent, process):
             await agent.initialize(protocol_version=1)
             session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id

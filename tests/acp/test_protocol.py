@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from acp.exceptions import RequestError
@@ -15,26 +12,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.acp.editor import PATIENCE_S, open_editor
+from tests.fakes.installation import PRAVAHA, own_installation
 
-ROOT = Path(__file__).parents[2]
-PRAVAHA = [sys.executable, "-c", "from app.cli import main; main()"]
 HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
 @contextmanager
 def started(tmp_path, *options):
     """`pravaha acp` as an editor starts it, with an installation of its own."""
-    environment = os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "PRAVAHA_DATA_DIR": str(tmp_path / "data"),
-        "PRAVAHA_CONFIG_DIR": str(tmp_path / "config"),
-    }
     process = subprocess.Popen(
         [*PRAVAHA, "acp", *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
+        env=own_installation(tmp_path),
         cwd=tmp_path,
     )
     try:

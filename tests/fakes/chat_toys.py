@@ -154,6 +154,7 @@ class ToyClient:
         self.sees_images = template is SEEING
         self.model_name = "toy"
         self.model_digest = ""
+        self.continues_text = False
         self.weight_bytes = 4
         self.placed: list[int] = []
         self._context_length = context_length
@@ -246,6 +247,7 @@ class ToyClient:
             generation_defaults=self.generation_defaults,
             sees_images=self.sees_images,
             digest=self.model_digest,
+            continues_text=self.continues_text,
         )
         loading = self.state is EngineState.LOADING
         return EngineSnapshot(

@@ -52,3 +52,18 @@ def sentencepiece_fields() -> dict[str, object]:
         "tokenizer.ggml.eos_token_id": 2,
         "tokenizer.ggml.unknown_token_id": 0,
     }
+
+
+def base_fields() -> dict[str, object]:
+    """The GGUF metadata of `byte_level` as a base model has it: no chat template, and no marks of turns."""
+    fields = byte_level_fields()
+    tokens = [
+        f"<unused{at}>" if one in CONTROLS[1:] else one
+        for at, one in enumerate(fields["tokenizer.ggml.tokens"])
+    ]
+    return fields | {
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.eos_token_id": 0,
+        "tokenizer.ggml.bos_token_id": None,
+        "tokenizer.chat_template": None,
+    }

@@ -195,6 +195,10 @@ def _stablelm(config: Any, tensors: Values) -> Keys:
     return {"rope.dimension_count": head_dim // 4, "use_parallel_residual": True}
 
 
+def _glm4(config: Any, tensors: Values) -> Keys:
+    return {"rope.dimension_count": config.head_dim // 2}
+
+
 def _nothing(config: Any, tensors: Values) -> Keys:
     return {}
 
@@ -210,5 +214,6 @@ EXTRA: Mapping[str, Callable[[object, Values], Keys]] = {
     "mistral3": _mistral3,
     "gpt2": _nothing,
     "stablelm": _stablelm,
+    "glm4": _glm4,
 }
 """Keys and tensors of an architecture beyond the common ones."""

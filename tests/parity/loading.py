@@ -7,6 +7,7 @@ from engine.executors.native import NativeExecutor
 from engine.executors.native_settings import native_kv_dtype
 from engine.executors.open_model import open_model
 from engine.files.json_file import read_json
+from engine.models.quantization import QUANTIZED_DTYPES, read_quantization
 from engine.models.safetensors import read_spec, read_tensors, weight_files
 from engine.models.spec import ModelSpec
 from tests.parity.stepper import Stepper
@@ -54,9 +55,13 @@ def load_stepper(
 
 
 def read_headers(path: Path) -> tuple[ModelSpec, tuple[Path, ...], str]:
-    """Shapes, weight files and weight format; the checkpoints of tests have float weights."""
+    """Shapes, weight files and weight format, which is F32 for every checkpoint of floats."""
     if path.is_file():
         opened = open_model(path)
         return opened.spec, opened.paths, opened.weight_format
-    paths = weight_files(path)
-    return read_spec(read_json(path / "config.json"), read_tensors(paths)), paths, "F32"
+    paths, config = weight_files(path), read_json(path / "config.json")
+    quantization = read_quantization(config)
+    if quantization is None:
+        return read_spec(config, read_tensors(paths)), paths, "F32"
+    tensors = quantization.matrices(read_tensors(paths, known=QUANTIZED_DTYPES))
+    return read_spec(config, tensors), paths, quantization.title

@@ -9,12 +9,16 @@ from transformers import (
     Gemma3TextConfig,
     Gemma4ForCausalLM,
     Gemma4TextConfig,
+    Glm4Config,
+    Glm4ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     GraniteConfig,
     GraniteForCausalLM,
     Ministral3Config,
     Ministral3ForCausalLM,
+    Mistral3Config,
+    Mistral3ForConditionalGeneration,
     Olmo2Config,
     Olmo2ForCausalLM,
     Olmo3Config,
@@ -88,6 +92,28 @@ def _gemma3_with_images() -> PreTrainedModel:
     }
     return Gemma3ForConditionalGeneration(
         Gemma3Config(text_config=text, vision_config=vision, image_token_index=VOCAB - 1)
+    )
+
+
+def _mistral3_with_images() -> PreTrainedModel:
+    text = {**SHAPE, "model_type": "ministral3", "head_dim": 16, "rope_parameters": _YARN}
+    vision = {
+        "model_type": "pixtral",
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "head_dim": 8,
+        "image_size": 28,
+        "patch_size": 14,
+    }
+    return Mistral3ForConditionalGeneration(
+        Mistral3Config(
+            text_config=text,
+            vision_config=vision,
+            image_token_index=VOCAB - 1,
+            tie_word_embeddings=False,
+        )
     )
 
 
@@ -199,11 +225,23 @@ TINY_FAMILIES = [
             Ministral3Config(**SHAPE, head_dim=16, rope_parameters=_YARN)
         ),
     ),
+    TinyModel("mistral3-with-images", _mistral3_with_images),
     TinyModel(
         "gpt2",
         _gpt2,
     ),
     TinyModel("gpt2-scaled-layers", lambda: _gpt2(scale_attn_by_inverse_layer_idx=True)),
+    TinyModel(
+        "glm4",
+        lambda: Glm4ForCausalLM(
+            Glm4Config(
+                **SHAPE,
+                head_dim=16,
+                attention_bias=True,
+                rope_parameters=rope_parameters("default", partial_rotary_factor=0.5),
+            )
+        ),
+    ),
     TinyModel(
         "stablelm",
         lambda: StableLmForCausalLM(

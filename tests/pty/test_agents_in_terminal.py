@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.tui.widgets.approval import QUIET_S
+from app.tui.widgets.quiet_time import QUIET_S
 from tests.pty.terminal import Terminal
 from tests.unit.agents.project_tests.conftest import make_venv
 

@@ -6,31 +6,24 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.fakes.installation import PRAVAHA, ROOT, own_installation
 from tests.server.byte_engine import byte_engine, is_quiet, wait_until
 from tests.server.live import live
 from tests.server.mcp_requests import LEGACY, OPENING, message, modern
 
-ROOT = Path(__file__).parents[2]
-PRAVAHA = [sys.executable, "-c", "from app.cli import main; main()"]
 PATIENCE_S = 60
 
 
 @pytest.fixture
 def environment(tmp_path):
     """An installation of its own."""
-    return os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "PRAVAHA_DATA_DIR": str(tmp_path / "data"),
-        "PRAVAHA_CONFIG_DIR": str(tmp_path / "config"),
-    }
+    return own_installation(tmp_path)
 
 
 @asynccontextmanager

@@ -371,7 +371,8 @@ async def test_the_guardrails_check_questions_and_answers():
 
 
 async def test_null_is_as_good_as_nothing(server):
-    given = {"message": "a", "max_tokens": 3, "system": None, "history": None, "model": None}
+    given = {"message": "a", "max_tokens": 3, "temperature": 0}
+    given |= {"system": None, "history": None, "model": None}
     assert (await good(server.url, "chat", given))["completion_tokens"] == 3
 
 

@@ -187,6 +187,14 @@ def test_a_tool_is_called_and_its_result_is_read(server):
     assert answer["usage"]["completion_tokens"] > len("It said HI.")
 
 
+def test_all_rounds_are_of_one_session(server):
+    server.answer(call("echo", word="hi"), "It said HI.")
+    headers = {"x-client-request-id": "once"}
+    server.http.post("/v1/chat/completions", json=body(None), headers=headers)
+    first, second = (one.session for one in server.engine.requests)
+    assert first == second != "once"
+
+
 def test_its_messages_can_be_sent_back(server):
     loop = server.ask(call("echo", word="hi"), "Yes.")["choices"][0]["tool_loop"]
     messages = [*body(None)["messages"], *loop["messages"], {"role": "user", "content": "And?"}]

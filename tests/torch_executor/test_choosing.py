@@ -28,8 +28,8 @@ def llama(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def gpt2(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("gpt2"), tiny_hf_model("gpt2"))
+def opt(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("opt"), tiny_hf_model("opt"))
 
 
 def settings(path, **changes):
@@ -54,10 +54,10 @@ def test_auto_takes_native_where_it_can(llama):
     assert isinstance(open_model(llama).spec, ModelSpec)
 
 
-def test_auto_takes_torch_where_native_cannot(gpt2):
-    spec = open_model(gpt2).spec
+def test_auto_takes_torch_where_native_cannot(opt):
+    spec = open_model(opt).spec
     assert isinstance(spec, TransformersSpec)
-    assert spec.architecture == "gpt2"
+    assert spec.architecture == "opt"
     assert spec.context_length == CONTEXT
     assert spec.kv_layers == (KvLayer(4, 8, 8),) * 3
 
@@ -77,8 +77,8 @@ def test_settings_that_only_torch_supports_select_torch(llama, changes):
     assert isinstance(open_model(llama, settings(llama, **changes)).spec, TransformersSpec)
 
 
-def test_native_rejects_unsupported_models_and_settings(llama, gpt2):
-    assert "'gpt2' model, which the native executor does not" in refusal(gpt2, executor="native")
+def test_native_rejects_unsupported_models_and_settings(llama, opt):
+    assert "'opt' model, which the native executor does not" in refusal(opt, executor="native")
     assert "dtype bf16 needs the torch" in refusal(llama, executor="native", dtype="bf16")
     assert "dummy_weights needs" in refusal(llama, executor="native", dummy_weights=True)
     with pytest.raises(ModelError, match="bf16 needs the torch executor"):
@@ -86,29 +86,29 @@ def test_native_rejects_unsupported_models_and_settings(llama, gpt2):
     assert "int8 needs the native executor" in refusal(llama, executor="torch", kv_dtype="int8")
 
 
-def test_torch_rejects_unsupported_settings_and_files(gpt2, tmp_path):
-    assert "dispatch avx2 needs the native executor" in refusal(gpt2, dispatch="avx2")
-    assert "weights q4 needs the native executor" in refusal(gpt2, weights="q4")
+def test_torch_rejects_unsupported_settings_and_files(opt, tmp_path):
+    assert "dispatch avx2 needs the native executor" in refusal(opt, dispatch="avx2")
+    assert "weights q4 needs the native executor" in refusal(opt, weights="q4")
     gguf = write_tiny_gguf(tmp_path / "tiny.gguf")
     assert "GGUF file, which the torch executor does not read" in refusal(gguf, executor="torch")
 
 
-def test_device_cuda_without_a_gpu_is_an_error(gpt2):
+def test_device_cuda_without_a_gpu_is_an_error(opt):
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    config = settings(gpt2, device="cuda")
+    config = settings(opt, device="cuda")
     with pytest.raises(ModelError, match="device is cuda, but torch sees no GPU"):
         open_with_headers(config, open_from_disk)
 
 
-def test_graphs_without_a_gpu_are_refused(gpt2):
+def test_graphs_without_a_gpu_are_refused(opt):
     with pytest.raises(ModelError, match="cuda_graphs needs a GPU"):
-        load_torch(gpt2, device="cpu", cuda_graphs=True)
+        load_torch(opt, device="cpu", cuda_graphs=True)
 
 
-def test_graphs_are_used_on_a_gpu_with_triton_unless_set(monkeypatch, gpt2):
+def test_graphs_are_used_on_a_gpu_with_triton_unless_set(monkeypatch, opt):
     import torch
 
     from engine.executors.torch.backends import uses_graphs
@@ -122,29 +122,29 @@ def test_graphs_are_used_on_a_gpu_with_triton_unless_set(monkeypatch, gpt2):
         ("attention", "reference"): False,
     }
     for change, used in expected.items():
-        assert uses_graphs(settings(gpt2, **dict([change] if change else []))) == used
+        assert uses_graphs(settings(opt, **dict([change] if change else []))) == used
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert not uses_graphs(settings(gpt2))
-    assert uses_graphs(settings(gpt2, cuda_graphs=True))
-    assert open_model(gpt2, settings(gpt2, cuda_graphs=True)).uses_graphs
-    assert not open_model(gpt2, settings(gpt2)).uses_graphs
+    assert not uses_graphs(settings(opt))
+    assert uses_graphs(settings(opt, cuda_graphs=True))
+    assert open_model(opt, settings(opt, cuda_graphs=True)).uses_graphs
+    assert not open_model(opt, settings(opt)).uses_graphs
 
 
-def test_graphs_that_cannot_be_recorded_are_refused_only_if_asked_for(monkeypatch, gpt2, caplog):
+def test_graphs_that_cannot_be_recorded_are_refused_only_if_asked_for(monkeypatch, opt, caplog):
     from engine.executors.torch import decode_graphs
     from engine.executors.torch.executor import TorchExecutor
 
     def refuse(*_, **__):
         raise ModelError("The decode step of 4 rows cannot be recorded.")
 
-    executor = load_torch(gpt2, device="cpu")
+    executor = load_torch(opt, device="cpu")
     executor._device = SimpleNamespace(type="cuda")
     executor._backend = SimpleNamespace(name="triton")
     monkeypatch.setattr(decode_graphs, "CudaRecorder", object)
     monkeypatch.setattr(TorchExecutor, "use_graphs", refuse)
     with pytest.raises(ModelError, match="cannot be recorded"):
-        executor._record_graphs(settings(gpt2, cuda_graphs=True), max_model_len=64)
-    executor._record_graphs(settings(gpt2), max_model_len=64)
+        executor._record_graphs(settings(opt, cuda_graphs=True), max_model_len=64)
+    executor._record_graphs(settings(opt), max_model_len=64)
     assert "runs without CUDA graphs: The decode step of 4 rows" in caplog.text
 
 
@@ -168,8 +168,8 @@ def test_code_beside_the_weights_is_refused_whatever_the_executor(tmp_path):
         assert "auto_map" in refusal(directory, executor=executor)
 
 
-def test_a_pickled_checkpoint_is_refused(gpt2, tmp_path):
-    for file in gpt2.glob("*.json"):
+def test_a_pickled_checkpoint_is_refused(opt, tmp_path):
+    for file in opt.glob("*.json"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     assert "pickled checkpoint" in refusal(tmp_path)
@@ -186,9 +186,9 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("model_type", UNSUPPORTED)
-def test_models_that_cannot_be_paged_are_refused_by_name(gpt2, tmp_path, model_type):
+def test_models_that_cannot_be_paged_are_refused_by_name(opt, tmp_path, model_type):
     name, words = UNSUPPORTED[model_type]
-    for file in gpt2.iterdir():
+    for file in opt.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "config.json").write_text(
         json.dumps({"model_type": model_type, "architectures": [name], "vocab_size": 272})
@@ -229,7 +229,8 @@ def test_length_dependent_rope_limits_the_context(tmp_path, rope_type):
     }
     model = tiny_hf_model("llama", rope_parameters=rope)
     directory = save_tiny(tmp_path, model)
-    assert open_model(directory).spec.context_length == 64
+    opened = open_model(directory, settings(directory, executor="torch"))
+    assert opened.spec.context_length == 64
     run = Run(list(range(3, 43)), 20, chunks=[11])
     stepper(load_torch(directory)).run([run])
     assert run.tokens == greedy(model, list(range(3, 43)), 20)
@@ -268,16 +269,16 @@ except ModelError as error:
 """
 
 
-def test_without_torch_native_models_open_and_others_say_what_to_install(llama, gpt2):
+def test_without_torch_native_models_open_and_others_say_what_to_install(llama, opt):
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, str(llama), str(gpt2)],
+        [sys.executable, "-c", WITHOUT_TORCH, str(llama), str(opt)],
         capture_output=True,
         text=True,
         check=True,
     )
     first, second, third = done.stdout.splitlines()
     assert first == "ModelSpec"
-    assert "'gpt2'" in second
+    assert "'opt'" in second
     for sentence in (second, third):
         assert sentence.endswith("which is not installed: pip install 'pravaha[torch]'.")
 

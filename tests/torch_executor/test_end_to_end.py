@@ -14,7 +14,7 @@ TIMEOUT_S = 60
 def test_concurrent_requests_equal_generate(tmp_path, name):
     model = tiny_hf_model(name)
     directory = save_tiny(tmp_path, model)
-    config = torch_config(directory, executor="auto", max_num_seqs=4, max_num_batched_tokens=16)
+    config = torch_config(directory, max_num_seqs=4, max_num_batched_tokens=16)
     engine = AsyncPravahaEngine(config)
     engine.start()
     try:

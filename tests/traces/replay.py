@@ -34,6 +34,7 @@ from app.server.wire.messages_schemas import MessagesRequest
 from app.server.wire.responses_schemas import ResponseRequest
 from app.server.wire.schemas import ChatCompletionRequest
 from engine.api.grammar import Grammar
+from engine.text.common_prefix import common_prefix
 from tests.server.live import Live
 from tests.traces.answer_back import chat_message, messages_message, response_items
 
@@ -313,12 +314,12 @@ class Replay:
         cached: int,
     ) -> None:
         ids = np.asarray(prompt, np.int32)
-        known = max((_common(ids, one) for one in self._sequences), default=0)
+        known = max((common_prefix(ids, one) for one in self._sequences), default=0)
         if agent.only_added:
             known = max(known, self._last[agent.name])
         sequence = np.concatenate([ids, np.asarray(answer, np.int32)])
         anew = np.asarray(asyncio.run(self._rendered(agent, body)), np.int32)
-        before = [_common(anew, one) for one in self._simulated]
+        before = [common_prefix(anew, one) for one in self._simulated]
         self.costs.append(
             Cost(
                 agent.name,
@@ -389,9 +390,3 @@ class _Recorded:
             request.sampling, grammar=Grammar.choice([text]), max_tokens=len(text.encode()) + 8
         )
         return replace(request, sampling=sampling)
-
-
-def _common(one: np.ndarray, other: np.ndarray) -> int:
-    size = min(len(one), len(other))
-    differs = one[:size] != other[:size]
-    return int(differs.argmax()) if differs.any() else size

@@ -9,7 +9,8 @@ from agents.runs.approvals import ApprovalRequest
 from agents.tools.tool import Effect
 from app.tui.view.approval_lines import build_approval
 from app.tui.widgets import agents_pane
-from app.tui.widgets.approval import QUIET_S, ApprovalScreen
+from app.tui.widgets.approval import ApprovalScreen
+from app.tui.widgets.quiet_time import QUIET_S
 from engine.conversations.tree import NodeKind
 from tests.fakes.fake_run_service import FakeRunService
 
@@ -308,7 +309,7 @@ async def test_a_repair_is_started_like_an_agent_and_asks_with_its_diff(screen, 
         service.pending.append(
             ApprovalRequest(
                 "approval-1", "run-0", "repair", "apply_repair", diff, "1 files",
-                frozenset({Effect.WRITE}), str(tmp_path), "it changes your files",
+                frozenset({Effect.WRITE}), str(tmp_path), "it changes your files", diff=diff,
             )
         )  # fmt: skip
         service.changed()

@@ -212,3 +212,15 @@ async def test_a_conversation_of_a_model_that_is_gone_gives_no_hint(screen, clie
         await ui.settled()
         await ui.app.workers.wait_for_complete()
         assert not any("deleted" in toast for toast in ui.toasts)
+
+
+async def test_a_model_without_a_chat_template_is_told_once(screen, client):
+    client.model = replace(MODEL, continues_text=True)
+    async with screen(client=client) as ui:
+        hint = "fake-135m has no chat template: it continues text."
+        await ui.until(lambda: hint in ui.toasts, "the hint")
+        await ui.ask("Once upon a time")
+        await ui.answered()
+        assert ui.toasts.count(hint) == 1
+        await ui.ask("/model")
+        await ui.shown("no chat template, it continues text")

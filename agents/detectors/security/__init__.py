@@ -7,7 +7,7 @@ from agents.detectors.security.archives import ARCHIVES
 from agents.detectors.security.authentication import AUTHENTICATION
 from agents.detectors.security.bandit_rules import BANDIT
 from agents.detectors.security.browser import BROWSER
-from agents.detectors.security.check_bypass import BYPASSES
+from agents.detectors.security.bypasses import BYPASSES
 from agents.detectors.security.compliance import COMPLIANCE
 from agents.detectors.security.configuration import INFRASTRUCTURE, SERVERS, SETTINGS, WORKFLOWS
 from agents.detectors.security.dependencies import DEPENDENCIES

@@ -13,8 +13,15 @@ _REQUEST = re.compile(
 )
 
 
+def may_read_requests(module: PythonModule) -> bool:
+    """Whether a module names a request at all. Most do not, and need not be walked."""
+    return "req" in module.file.text
+
+
 def client_values(module: PythonModule, function: FunctionNode) -> Mapping[str, ast.expr]:
     """Names that a function binds once, to the request's data or a value of it."""
+    if not may_read_requests(module):
+        return {}
     found: dict[str, ast.expr | None] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:

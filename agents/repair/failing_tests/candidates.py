@@ -1,6 +1,6 @@
 """`PatchCandidate`: a change that may repair a failing test, and `clusters` of those that behave alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agents.repair.failing_tests.suspects import Suspect
@@ -41,6 +41,9 @@ class PatchCandidate:
         return len(lines), sum(map(len, lines))
 
 
+Refuse = Callable[[PatchCandidate], str]
+"""Why a change may not be a repair, or empty."""
+
 _WEIGHTS = {0: 4.0, 1: 2.0, 2: 1.0}
 
 
@@ -51,8 +54,7 @@ class Cluster:
     Attributes:
         candidates: the smallest change first.
         weight: how much speaks for them: a sample of the model counts 1, the most usual of the small
-        changes 4, 2
-            or 1 by its tier.
+            changes 4, 2 or 1 by its tier.
     """
 
     candidates: tuple[PatchCandidate, ...]

@@ -30,7 +30,6 @@ from agents.repair.failing_tests.test_python import TestPython
 from agents.repair.project_root import Project
 from agents.repair.work_copy import WorkCopy
 from agents.runs.event_log import EventLog
-from agents.workspace.workspace import Workspace
 from engine.api.errors import EngineUnavailable, InvalidRequest
 
 RULE = "failing-test"
@@ -248,7 +247,7 @@ class FailingTestRepair:
                     session,
                     self._refusal(bench),
                     passed,
-                    record=self._record,
+                    record=self._tell,
                     meter=self._meter,
                 )
                 self.usage = self.usage.plus(written.usage)
@@ -289,12 +288,10 @@ class FailingTestRepair:
         return decision
 
     def _refusal(self, bench: TestBench) -> Callable[[PatchCandidate], str]:
-        """The gate's rules for a candidate, which cost a run of the detectors over one file."""
+        """The gate's rules for a candidate, which cost a run of the detectors over all files."""
 
         def refusal(candidate: PatchCandidate) -> str:
-            path = candidate.suspect.path
-            texts = {one.path: one.data.decode("utf-8", "replace") for one in bench.workspace}
-            after = Workspace.of_texts({**texts, path: candidate.text}, bench.workspace.root)
+            after = bench.workspace.with_text(candidate.suspect.path, candidate.text)
             try:
                 return self._gate.refusal(
                     _finding_of(candidate.suspect, "", bench), bench.workspace, after
@@ -308,9 +305,6 @@ class FailingTestRepair:
 
     def _tell(self, kind: RunEventType, **data: Any) -> None:
         self._log.append(kind, node=NODE, agent=NODE, **data)
-
-    def _record(self, kind: RunEventType, **data: Any) -> None:
-        self._tell(kind, **data)
 
     def _tell_slips(self, test: str, slips: Slips) -> None:
         self._tell(
@@ -387,7 +381,7 @@ def finding_of_test(test: str, bench: TestBench) -> Finding:
     name = rest.partition("[")[0].replace("::", ".")
     node = None if module is None else dict(functions_of(module.tree)).get(name)
     line = 1 if node is None else node.lineno
-    said = _first_error(bench.spectrum.texts.get(test, ""))
+    said = next(iter(bench.spectrum.errors(test)), "it does not pass")[:300]
     return Finding(
         file=path,
         line=line,
@@ -428,9 +422,3 @@ def _suspect_fields(one: Suspect) -> dict[str, Any]:
         "score": round(one.score, 3),
         "in_trace": one.in_trace,
     }
-
-
-def _first_error(text: str) -> str:
-    """What a failure says, in a line."""
-    lines = [line[1:].strip() for line in text.split("\n") if line.startswith("E ")]
-    return lines[0][:300] if lines else "it does not pass"

@@ -5,9 +5,10 @@ ends with the suspect's name, so that questions about other suspects share all b
 """
 
 import ast
+import asyncio
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.api.budget import BudgetMeter
@@ -15,9 +16,10 @@ from agents.api.events import RunEventType
 from agents.api.usage import Usage
 from agents.detectors.audit.python_module import FunctionNode, module_of
 from agents.model.session import ModelSession
-from agents.repair.failing_tests.candidates import PatchCandidate
+from agents.repair.failing_tests.candidates import PatchCandidate, Refuse
 from agents.repair.failing_tests.suspects import Suspect, functions_of, span
 from agents.repair.failing_tests.test_bench import Drop, TestBench
+from agents.repair.failing_tests.varied_tests import VariedTests
 from agents.steps.shared_document import is_private
 from agents.width import Chosen, CodePrompt, Outcome, widen
 from agents.width.check import Check
@@ -47,10 +49,6 @@ class Rewrites:
 
     passed: list[PatchCandidate] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
-
-
-Refuse = Callable[[PatchCandidate], str]
-Supported = Callable[[PatchCandidate], "bool"]
 
 
 async def rewritten(
@@ -146,36 +144,29 @@ class _Spliced:
         self._bench = bench
         self._suspect = suspect
         self._refuse = refuse
+        file = bench.workspace.get(suspect.path)
+        self._before = "" if file is None else file.text
         self._made: dict[str, PatchCandidate | None] = {}
 
     def made(self, code: str) -> PatchCandidate | None:
         """The candidate of a code; None if it has no such function or changes nothing."""
         if code not in self._made:
-            file = self._bench.workspace.get(self._suspect.path)
-            before = "" if file is None else file.text.replace("\r\n", "\n")
-            after = spliced_text(before, self._suspect, code)
-            same = after is None or after == before
+            after = spliced_text(self._before, self._suspect, code)
             self._made[code] = (
                 None
-                if same or after is None
+                if after is None or after == self._before
                 else self._bench.candidate(self._suspect, after, "rewritten by the model", None)
             )
         return self._made[code]
 
     async def judge(self, code: str) -> Outcome:
         """See `Check`."""
-        file = self._bench.workspace.get(self._suspect.path)
-        before = "" if file is None else file.text.replace("\r\n", "\n")
         candidate = self.made(code)
         if candidate is None:
-            after = spliced_text(before, self._suspect, code)
-            said = (
-                "It changes nothing."
-                if after == before
-                else f"It does not define {self._suspect.name}."
-            )
+            same = spliced_text(self._before, self._suspect, code) == self._before
+            said = "It changes nothing." if same else f"It does not define {self._suspect.name}."
             return Outcome(self.name, False, said)
-        refusal = self._refuse(candidate)
+        refusal = await asyncio.to_thread(self._refuse, candidate)
         if refusal:
             return Outcome(self.name, False, refusal)
         return Outcome(self.name, True, f"It changes {candidate.size[0]} lines.", 1.0)
@@ -228,6 +219,7 @@ class _Support:
         self, bench: TestBench, spliced: _Spliced, known: Sequence[PatchCandidate]
     ) -> None:
         self._bench, self._spliced, self._known = bench, spliced, known
+        self._varied: VariedTests | None = None
         self.decides = False
 
     async def judge(self, code: str) -> Outcome:
@@ -235,9 +227,13 @@ class _Support:
         candidate = self._spliced.made(code)
         if candidate is None or not self._known:
             return Outcome(self.name, True, "Nothing else passed yet.", 1.0)
-        both = [candidate, *self._known]
-        varied = self._bench.varied([one.suspect for one in both])
-        await self._bench.sign(both, varied, total_s=CHECK_S)
+        if self._varied is None:
+            both = [candidate, *self._known]
+            varied = self._bench.varied([one.suspect for one in both])
+            await self._bench.sign(both, varied, total_s=CHECK_S)
+            self._varied = varied  # of one suspect: it serves all candidates
+        else:
+            await self._bench.sign([candidate], self._varied, total_s=CHECK_S)
         alike = next((one for one in self._known if one.signature == candidate.signature), None)
         if alike is None or alike.mended > candidate.mended:
             return Outcome(self.name, True, "It does something else than what passed before.", 1.0)
@@ -245,7 +241,7 @@ class _Support:
         return Outcome(
             self.name,
             True,
-            f"It does the same as: {alike.what}, on {len(varied.tests)} varied tests.",
+            f"It does the same as: {alike.what}, on {len(self._varied.tests)} varied tests.",
             1.0,
         )
 

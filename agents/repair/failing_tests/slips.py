@@ -1,14 +1,15 @@
 """`usual_slips`: candidates by small changes of the suspects (`operators`), tried on the failing test."""
 
 import ast
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
 from agents.detectors.audit.python_module import PythonModule, module_of
-from agents.repair.failing_tests.candidates import PatchCandidate
+from agents.repair.failing_tests.candidates import PatchCandidate, Refuse
 from agents.repair.failing_tests.operators import Change, Place, small_changes
 from agents.repair.failing_tests.suspects import Suspect, functions_of
 from agents.repair.failing_tests.test_bench import Drop, TestBench
@@ -41,10 +42,6 @@ class Slips:
     near: list[tuple[PatchCandidate, Drop]] = field(default_factory=list)
 
 
-Refuse = Callable[[PatchCandidate], str]
-"""Why a change may not be tried, or empty."""
-
-
 async def usual_slips(
     bench: TestBench,
     suspects: Sequence[Suspect],
@@ -63,12 +60,7 @@ async def usual_slips(
         total_s: seconds, about.
     """
     found = Slips()
-    by_tier: dict[int, list[PatchCandidate]] = {}
-    for suspect in suspects:
-        for change, text in changes_of(bench, suspect, test):
-            by_tier.setdefault(change.tier, []).append(
-                bench.candidate(suspect, text, change.what, change.tier)
-            )
+    by_tier = await asyncio.to_thread(_by_tier, bench, suspects, test)
     end = monotonic() + total_s
     for tier in sorted(by_tier):
         tried = by_tier[tier][: MAX_TRIED - found.tried]
@@ -85,12 +77,25 @@ async def usual_slips(
         ]
         alive = _kept(alive, drops, found)
         for one in alive:
-            if refuse(one):
+            if await asyncio.to_thread(refuse, one):
                 found.dropped["rules"] += 1
             else:
                 found.passed.append(one)
         if found.passed:
             break
+    return found
+
+
+def _by_tier(
+    bench: TestBench, suspects: Sequence[Suspect], test: str
+) -> dict[int, list[PatchCandidate]]:
+    """The small changes of all suspects by tier, those of the most suspicious first."""
+    found: dict[int, list[PatchCandidate]] = {}
+    for suspect in suspects:
+        for change, text in changes_of(bench, suspect, test):
+            found.setdefault(change.tier, []).append(
+                bench.candidate(suspect, text, change.what, change.tier)
+            )
     return found
 
 
@@ -108,7 +113,7 @@ def changes_of(bench: TestBench, suspect: Suspect, test: str) -> Iterator[tuple[
     node = None if module is None else node_of(module, suspect)
     if file is None or module is None or node is None:
         return
-    text = file.text.replace("\r\n", "\n")
+    text = file.text
     failure = bench.spectrum.texts.get(test, "")
     raised = frozenset(_RAISED.findall(failure))
     wanted = frozenset(

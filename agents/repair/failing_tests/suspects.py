@@ -18,6 +18,7 @@ from agents.detectors.audit.python_module import FunctionNode, PythonModule, mod
 from agents.procedures.execution.traceback_parser import parse_trace
 from agents.repair.failing_tests.trials import TrialResult
 from agents.repair.protected_files import is_protected
+from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
 MAX_SUSPECTS = 8
@@ -48,11 +49,6 @@ class Suspect:
     in_trace: bool = False
     is_function: bool = True
 
-    def shown(self) -> str:
-        """In a line, for people."""
-        trace = ", in the traceback" if self.in_trace else ""
-        return f"{self.name} ({self.path}:{self.first}, {self.score:.2f}{trace})"
-
 
 def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[Suspect]:
     """The suspects of one failing test, at most `MAX_SUSPECTS`.
@@ -73,7 +69,7 @@ def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[
     for path, lines in covered.items():
         file = workspace.get(path)
         module = None if file is None or is_protected(path) else module_of(file)
-        if module is None:
+        if file is None or module is None or not _is_utf8(file):
             continue
         functions = list(_in_lines(module, path, lines, measures, frames))
         found += functions
@@ -98,6 +94,15 @@ def suspects_of(test: str, spectrum: TrialResult, workspace: Workspace) -> list[
         return (not one.is_function, -round(score, 6), -deepest, one.first - one.last)
 
     return sorted(found, key=order)[:MAX_SUSPECTS]
+
+
+def _is_utf8(file: SourceFile) -> bool:
+    """Whether a file can be patched: diffs and changed texts are UTF-8."""
+    try:
+        file.data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def trace_places(text: str, workspace: Workspace) -> list[tuple[str, int]]:

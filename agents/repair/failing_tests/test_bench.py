@@ -1,7 +1,7 @@
 """`TestBench`: a project's copy with the tests that ran in it, in which candidates are tried."""
 
-import ast
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -70,7 +70,7 @@ class TestBench:
         Raises:
             InvalidTask: the tests cannot be run this way.
         """
-        workspace = copy.workspace()
+        workspace = await asyncio.to_thread(copy.workspace)
         problem = ""
         for plugins in (False, True):
             chosen = replace(python, plugins=plugins)
@@ -127,13 +127,15 @@ class TestBench:
             one.signature = signature(result, varied.tests)
 
     def candidate(self, suspect: Suspect, text: str, what: str, tier: int | None) -> PatchCandidate:
-        """A candidate made of a changed file's text, with the file's own line ends."""
+        """A candidate made of a changed file's text, with the file's own line ends and byte-order mark."""
         file = self.workspace.get(suspect.path)
         if file is None:
             raise InvalidTask(f"There is no file {suspect.path}.")
         stored = file.data.decode("utf-8")
         if "\r\n" in stored:
             text = text.replace("\n", "\r\n")
+        if stored.startswith("\ufeff"):
+            text = "\ufeff" + text
         return PatchCandidate(suspect, text, make_diff(suspect.path, stored, text), what, tier)
 
     async def _run(self, trials: Sequence[Trial], total_s: float) -> list[TrialResult]:
@@ -195,20 +197,5 @@ def _why(result: TrialResult, test: str) -> str:
     """What the failing test says now, in a line."""
     if result.problem:
         return f"The failing test: {result.problem}."
-    said = [
-        line[1:].strip() for line in result.texts.get(test, "").split("\n") if line.startswith("E ")
-    ]
-    return f"It still fails: {said[0] if said else 'it does not pass'}"[:300]
-
-
-def equal_code(one: str, other: str) -> bool:
-    """Whether two texts have the same syntax tree."""
-    try:
-        return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
-    except (SyntaxError, ValueError):
-        return False
-
-
-def names_of(tests: Collection[str]) -> frozenset[str]:
-    """The names of a JUnit report for some node ids."""
-    return frozenset(map(reported_name, tests))
+    said = next(iter(result.errors(test)), "it does not pass")
+    return f"It still fails: {said}"[:300]

@@ -4,6 +4,7 @@ A trial takes a tenth of what a run of its own takes (`pytest_probe`), so it dec
 decision of the gate, which runs the tests in a new process.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,11 @@ class TrialResult:
         """Node ids of those that failed or could not be collected."""
         return frozenset(name for name, one in self.outcomes.items() if one == "failed")
 
+    def errors(self, test: str) -> list[str]:
+        """What the failure of a test says: the lines that pytest marks with `E`."""
+        lines = self.texts.get(test, "").split("\n")
+        return [line[1:].strip() for line in lines if line.startswith("E ")]
+
 
 async def run_trials(
     root: Path,
@@ -118,12 +124,17 @@ async def run_trials(
             lines = done.output.text.strip().splitlines()
             why = done.absent or (lines[-1][:200] if lines else "the tests did not start")
             return [TrialResult(problem=why) for _ in trials]
-        found = [_read(line) for line in result.read_text("utf-8", "replace").splitlines()]
+        found = await asyncio.to_thread(_read, result)
     late = TrialResult(problem=LATE)
     return (found + [late] * len(trials))[: len(trials)]
 
 
-def _read(line: str) -> TrialResult:
+def _read(file: Path) -> list[TrialResult]:
+    """The trials that were finished. The file may have some hundred MiB."""
+    return [_result(line) for line in file.read_text("utf-8", "replace").splitlines()]
+
+
+def _result(line: str) -> TrialResult:
     """One line of the result, which a test of the project may have written to."""
     try:
         given = json.loads(line)

@@ -186,12 +186,9 @@ def _values(value: object) -> list[object]:
 
 def signature(result: TrialResult, tests: Sequence[str]) -> tuple[str, ...]:
     """What a candidate did with the varied tests: equal for candidates that did the same."""
-    return tuple(
-        f"{result.outcomes.get(test, 'none')} {_said(result.texts.get(test, ''))}" for test in tests
-    )
+    return tuple(f"{result.outcomes.get(test, 'none')} {_said(result, test)}" for test in tests)
 
 
-def _said(text: str) -> str:
+def _said(result: TrialResult, test: str) -> str:
     """The lines of a failure that quote values, without what differs between runs."""
-    lines = [line[1:].strip() for line in text.split("\n") if line.startswith("E ")]
-    return _ADDRESS.sub("0x", " ".join(lines))
+    return _ADDRESS.sub("0x", " ".join(result.errors(test)))

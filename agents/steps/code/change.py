@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agents.edits import FileEdit, propose_edits
 from agents.text.unified_diff import make_diff
+from engine.text.fenced import fenced
 
 _CACHED = 64
 
@@ -58,10 +59,7 @@ class Changes:
         """What code changes. Its first line may be a comment that names the file."""
         if not code.strip():
             return Change(problem="There is no code.")
-        fence = "`" * max(3, _longest_run(code, "`") + 1)
-        made = propose_edits(
-            f"{fence}python\n{code.rstrip()}\n{fence}\n", self._files, find=self._find
-        )
+        made = propose_edits(fenced(code.rstrip(), "python"), self._files, find=self._find)
         if made.refused:
             return Change(problem=made.refused[0])
         if made.edits:
@@ -75,14 +73,6 @@ class Changes:
         return (
             (wanted, None) if wanted and (name == wanted or wanted.endswith(f"/{name}")) else None
         )
-
-
-def _longest_run(text: str, character: str) -> int:
-    longest = run = 0
-    for one in text:
-        run = run + 1 if one == character else 0
-        longest = max(longest, run)
-    return longest
 
 
 def _text(data: bytes | None) -> str | None:

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.sandbox.sandbox import SandboxUnavailable
 from agents.steps.code.change import Change
 from agents.steps.code.change_checks import ChangeOf, setting_of
 from agents.steps.code.shown_files import named_definitions
@@ -28,7 +29,7 @@ async def change_agreement(
     """The comparison, if the task names one function that can be called by itself; else None.
 
     A function whose file cannot be loaded here, or for which no inputs can be made, is not compared. Nothing
-    is run outside of the sandbox.
+    is run outside of the sandbox: without one, the likeliest candidate is taken.
 
     Args:
         task: the user's words.
@@ -37,7 +38,7 @@ async def change_agreement(
         root: the project, for imports.
 
     Raises:
-        ProbeFailed, SandboxUnavailable, SandboxFailed: nothing can be run.
+        ProbeFailed, SandboxFailed: nothing can be run.
     """
     named = [(file, name) for file in files for name in named_definitions(task, file)]
     if len(named) != 1:
@@ -54,7 +55,10 @@ async def change_agreement(
     if len(calls) < _MIN_CALLS:
         return None
     setting = setting_of(file.path, root, module_text=lambda code: _text(change_of(code), file))
-    (loaded,) = await run_calls(setting_of(file.path, root), [file.text], [])
+    try:
+        (loaded,) = await run_calls(setting_of(file.path, root), [file.text], [])
+    except SandboxUnavailable:
+        return None
     return None if loaded.problem else Agreement(setting, tuple(calls))
 
 

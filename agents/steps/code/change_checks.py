@@ -4,11 +4,12 @@ import ast
 import asyncio
 import functools
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents.api.finding import Severity
@@ -104,15 +105,20 @@ class KnownNames:
         for edit in self.change_of(code).edits:
             if not edit.path.endswith(".py"):
                 continue
-            before = Counter(await asyncio.to_thread(_complaints, edit.before or b""))
-            after = Counter(await asyncio.to_thread(_complaints, edit.after))
-            new = list((after - before).elements())
+            new = await _new_in(edit, _complaints)
             if new:
-                return Outcome(self.name, False, f"{new[0]} in {edit.path}.")
+                return Outcome(self.name, False, f"{new} in {edit.path}.")
         return Outcome(self.name, True, "All names are known.", 1.0)
 
 
-def _complaints(data: bytes) -> list[str]:
+async def _new_in(edit: FileEdit, found_in: Callable[[bytes], Counter[str]]) -> str:
+    """The first of what is found in a file after the change and was not found before; empty if nothing is."""
+    before = await asyncio.to_thread(found_in, edit.before or b"")
+    after = await asyncio.to_thread(found_in, edit.after)
+    return next((after - before).elements(), "")
+
+
+def _complaints(data: bytes) -> Counter[str]:
     """What ruff says of a file, without places; nothing if it cannot be run."""
     words = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", _RULES]
     words += ["--output-format", "json", "--stdin-filename", "input.py", "-"]
@@ -120,8 +126,8 @@ def _complaints(data: bytes) -> list[str]:
         done = subprocess.run(words, input=data, capture_output=True, timeout=_RUFF_S, check=False)
         found = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError):
-        return []
-    return [str(one["message"]) for one in found if one.get("code") is not None]
+        return Counter()
+    return Counter(str(one["message"]) for one in found if one.get("code") is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +150,9 @@ class DeclaredTypes:
         for edit in self.change_of(code).edits:
             if not edit.path.endswith(".py") or not _is_annotated(edit.after):
                 continue
-            before = await asyncio.to_thread(_type_errors, edit.path, edit.before or b"")
-            after = await asyncio.to_thread(_type_errors, edit.path, edit.after)
-            new = list((after - before).elements())
+            new = await _new_in(edit, functools.partial(_type_errors, edit.path))
             if new:
-                return Outcome(self.name, False, f"In {edit.path}: {new[0]}")
+                return Outcome(self.name, False, f"In {edit.path}: {new}")
         return Outcome(self.name, True, "The declared types hold.", 1.0)
 
 
@@ -178,19 +182,17 @@ class ChangeExamples:
         change_of: what code changes.
         task: the user's words.
         root: the project, for imports.
-        python: the project's interpreter.
     """
 
     change_of: ChangeOf
     task: str
     root: Path | None = None
-    python: str = sys.executable
     name: str = "examples"
 
     @property
     def decides(self) -> bool:
         """Only examples of the task show that a change does what was asked."""
-        return "(" in self.task and bool(_any_examples(self.task))
+        return _any_examples(self.task)
 
     async def judge(self, code: str) -> Outcome:
         """See `agents.width.check.Check`."""
@@ -206,9 +208,8 @@ class ChangeExamples:
                 outcome = await Examples(self._setting(edit), found).judge(edit.after.decode())
                 if not outcome.passed:
                     problem = await self._problem(edit)
-                    if (
-                        problem
-                    ):  # this interpreter lacks what the file imports: the tests have another one
+                    if problem:
+                        # This interpreter lacks what the file imports: the tests have another one.
                         continue
                     return Outcome(self.name, False, outcome.detail, outcome.score)
                 tried += len(found)
@@ -245,7 +246,7 @@ class ChangeExamples:
         return found
 
     def _setting(self, edit: FileEdit) -> Setting:
-        return replace(setting_of(edit.path, self.root), python=self.python)
+        return setting_of(edit.path, self.root)
 
 
 def setting_of(
@@ -262,8 +263,6 @@ def setting_of(
 
 def _any_examples(task: str) -> bool:
     """Whether a task has an example of any function."""
-    import re
-
     names = dict.fromkeys(re.findall(r"\b([^\W\d]\w*)\(", task))
     return any(examples_in(task, name) for name in names)
 

@@ -24,7 +24,7 @@ from agents.outputs.test_file import TestFile
 from agents.procedures.audit.given_findings import given_findings
 from agents.procedures.audit.patch_applier import still_fires
 from agents.procedures.procedure import AgentTask
-from agents.project_tests.plan import find_test_plan
+from agents.project_tests.plan import TestCommand, find_test_plan
 from agents.project_tests.results import TestResults
 from agents.project_tests.run import run_tests
 from agents.steps.code.change import Changes
@@ -171,7 +171,7 @@ class _Gone:
         """See `agents.width.check.Check`."""
         for edit in self._changes.of(code).edits:
             changed = SourceFile(edit.path, edit.after)
-            if still_fires(self._finding, self._workspace, changed):
+            if await asyncio.to_thread(still_fires, self._finding, self._workspace, changed):
                 return Outcome(self.name, False, f"{self._finding.rule} is still reported.")
         return Outcome(self.name, True, f"{self._finding.rule} is no longer reported.", 1.0)
 
@@ -270,8 +270,10 @@ async def started_tests(workspace: Workspace, run: StepRun) -> TriedTests | None
     return tests
 
 
-async def _run_tests(origin: Path, copy: Path, paths: Sequence[str]) -> TestResults:
-    return await run_tests(copy, paths, origin=origin, timeout_s=TESTS_S)
+async def _run_tests(
+    origin: Path, copy: Path, paths: Sequence[str], command: TestCommand | None
+) -> TestResults:
+    return await run_tests(copy, paths, origin=origin, command=command, timeout_s=TESTS_S)
 
 
 _WRITERS: Mapping[str, Writer] = {

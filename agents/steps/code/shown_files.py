@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agents.text.relevance import PassageIndex
+from agents.width.signature import Definition, Function
 from agents.workspace.source_file import SourceFile
 from agents.workspace.workspace import Workspace
 
@@ -61,16 +62,17 @@ def named_files(task: str, workspace: Workspace) -> list[SourceFile]:
     return [found[at] for at in sorted(found)]
 
 
-def definitions_of(file: SourceFile) -> dict[str, ast.stmt]:
+def definitions_of(file: SourceFile) -> dict[str, Definition]:
     """The functions and classes of a file, and methods by `Class.name`."""
     tree = file.python
-    found: dict[str, ast.stmt] = {}
+    found: dict[str, Definition] = {}
     for node in [] if tree is None else tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = node
+        if not isinstance(node, Definition):
+            continue
+        found[node.name] = node
         for inner in node.body if isinstance(node, ast.ClassDef) else []:
-            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[f"{node.name}.{inner.name}"] = inner  # type: ignore[attr-defined]
+            if isinstance(inner, Function):
+                found[f"{node.name}.{inner.name}"] = inner
     return found
 
 
@@ -144,7 +146,7 @@ def outline(file: SourceFile, whole: Sequence[str]) -> str:
     for name, node in definitions_of(file).items():
         if isinstance(node, ast.ClassDef) or name in whole or name.partition(".")[0] in whole:
             continue
-        body = node.body  # type: ignore[attr-defined]
+        body = node.body
         first, last = body[0].lineno, node.end_lineno or body[-1].lineno
         if first == node.lineno:
             continue

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.edits import FileEdit
+from agents.project_tests.plan import TestCommand
 from agents.project_tests.results import TestResults
 from agents.sandbox.scratch import scratch_folder
 from agents.steps.code.change_checks import ChangeOf
@@ -18,8 +19,8 @@ from agents.width.candidate import Outcome
 from agents.workspace.workspace import list_files
 
 MAX_COPY_BYTES = 64 << 20
-RunTests = Callable[[Path, Sequence[str]], Awaitable[TestResults]]
-"""Runs the tests of a folder: all, or those of some files."""
+RunTests = Callable[[Path, Sequence[str], TestCommand | None], Awaitable[TestResults]]
+"""Runs the tests of a folder: all, or those of some files, with a command, or one that is looked for."""
 
 
 class TriedTests:
@@ -63,7 +64,9 @@ class TriedTests:
                 return TestResults(
                     problem=f"The project is larger than {MAX_COPY_BYTES >> 20} MiB."
                 )
-            return await self._run(copy, paths)
+            # A new test file may need another command than the project's own tests.
+            command = None if paths else self.before.command
+            return await self._run(copy, paths, command)
 
 
 def _copied(root: Path, copy: Path, changed: Mapping[str, bytes]) -> bool:

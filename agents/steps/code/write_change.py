@@ -126,7 +126,7 @@ async def write_change(
     stored = {file.path: file.data for file in files if any(file.path == s.path for s in shown)}
     changes = Changes(stored, creates=creates)
     kept = _kept_signatures(task.text, files)
-    root = task.workspace.root if len(task.workspace) and task.workspace.root.is_dir() else None
+    root = project_of(task.workspace)
     checks: list[Check] = [
         Parses(),
         Fits(changes.of, tests_too=bool(_TESTS.search(task.text)), signatures=kept),

@@ -1,8 +1,6 @@
 """`write_test`: a pytest file that passes on the code and notices faults in it."""
 
-import ast
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.api.finding import Finding
@@ -21,11 +19,11 @@ from agents.steps.code.shown_files import (
     named_definitions,
     shown_files,
 )
+from agents.steps.code.test_file_checks import HasTests, NoticesFaults
 from agents.steps.code.tried_tests import TriedTests
 from agents.steps.react import StepRun
 from agents.steps.shared_document import is_private
 from agents.width import CodePrompt, widen
-from agents.width.candidate import Outcome
 from agents.width.check import Check
 from agents.width.checks.parses import Parses
 from agents.workspace.source_file import SourceFile
@@ -42,14 +40,12 @@ class _Target:
     Attributes:
         file: where it is.
         name: dotted.
-        node: its definition.
         module: the dotted name that a test imports.
         mutants: edits of its file with a fault each.
     """
 
     file: SourceFile
     name: str
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     module: str
     mutants: tuple[FileEdit, ...]
 
@@ -95,8 +91,8 @@ async def write_test(
         opening=opening,
         goal=f"a test of {target.name}",
     )
-    notices = _Notices(tests, target, path)
-    checks: list[Check] = [Parses(), _HasTests(), notices]
+    notices = NoticesFaults(tests, path, target.name, target.mutants)
+    checks: list[Check] = [Parses(), HasTests(), notices]
     chosen = await widen(
         session, prompt, checks, max_tokens=MAX_TOKENS, record=run.record, meter=run.meter
     )
@@ -138,16 +134,14 @@ def _target(task: AgentTask, finding: Finding | None) -> _Target | None:
     return None
 
 
-def _made(file: SourceFile, name: str, workspace: Workspace) -> _Target | None:
+def _made(file: SourceFile, name: str, workspace: Workspace) -> _Target:
     node = definitions_of(file)[name]
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return None
     folder, module = package_of(file.path, workspace)
     if folder not in (".", "src"):
         module = ".".join([*folder.split("/"), module])
     changed = mutants(file.text, node.lineno, node.end_lineno or node.lineno)
     edits = tuple(FileEdit(file.path, file.data, text.encode(), (name,)) for text in changed)
-    return _Target(file, name, node, module, edits)
+    return _Target(file, name, module, edits)
 
 
 def _path(target: _Target, workspace: Workspace) -> str:
@@ -163,80 +157,3 @@ def _path(target: _Target, workspace: Workspace) -> str:
     while workspace.get(f"{folder}/{name}.py".lstrip("/")) is not None:
         number, name = number + 1, f"{base}_{number}"
     return f"{folder}/{name}.py".lstrip("/")
-
-
-def without_functions(code: str, names: Collection[str]) -> str:
-    """The code without some functions at its top."""
-    lines = code.splitlines(keepends=True)
-    for node in reversed(ast.parse(code).body):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in names:
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            del lines[first - 1 : node.end_lineno]
-    return "".join(lines).rstrip() + "\n"
-
-
-class _HasTests:
-    """The file has tests, each of which asserts something."""
-
-    name = "asserts"
-    decides = False
-
-    async def judge(self, code: str) -> Outcome:
-        """See `agents.width.check.Check`."""
-        found = [
-            node
-            for node in ast.walk(ast.parse(code))
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
-        ]
-        if not found:
-            return Outcome(self.name, False, "It has no test function.")
-        for node in found:
-            if not any(isinstance(one, ast.Assert | ast.With) for one in ast.walk(node)):
-                return Outcome(self.name, False, f"{node.name} asserts nothing.")
-        return Outcome(self.name, True, f"{len(found)} tests assert something.", 1.0)
-
-
-class _Notices:
-    """All its tests pass on the code, and at least one fails with each of most faults."""
-
-    name = "faults"
-    decides = True
-
-    def __init__(self, tests: TriedTests, target: _Target, path: str) -> None:
-        self.kept: dict[str, str] = {}
-        self._tests = tests
-        self._target = target
-        self._path = path
-
-    async def judge(self, code: str) -> Outcome:
-        """See `agents.width.check.Check`."""
-        more = {self._path: code}
-        now = await self._tests.on((), more=more, paths=[self._path])
-        if now.problem:
-            return Outcome(self.name, False, now.problem)
-        if now.failed and not now.passed:
-            name = min(now.failed).rpartition("::")[2]
-            return Outcome(self.name, False, f"{name} fails on the code as it is.")
-        if not now.passed:
-            return Outcome(self.name, False, "No test ran.")
-        # Who is wrong, the test or the code, is not known: what is left shows what the code does today.
-        failed = {name.rpartition("::")[2].partition("[")[0] for name in now.failed}
-        kept = self.kept[code] = without_functions(code, failed)
-        more = {self._path: kept}
-        if failed:
-            now = await self._tests.on((), more=more, paths=[self._path])
-            if now.problem or now.failed or not now.passed:
-                name = min(now.failed, default="it").rpartition("::")[2]
-                said = now.problem or f"{name} fails on the code as it is."
-                return Outcome(self.name, False, said)
-        noticed = 0
-        for mutant in self._target.mutants:
-            then = await self._tests.on((mutant,), more=more, paths=[self._path])
-            noticed += bool(then.failed or then.problem)
-        total = len(self._target.mutants)
-        share = noticed / total if total else 0.0
-        if not total or noticed * 2 < total:
-            said = f"It notices {noticed} of {total} faults that were put into {self._target.name}."
-            return Outcome(self.name, False, said, share)
-        said = f"It passes, and notices {noticed} of {total} faults that were put into {self._target.name}."
-        return Outcome(self.name, True, said, share)

@@ -1,8 +1,8 @@
-"""`measured_profile`: the loaded model's profile, from what is known of it or by measuring it.
+"""`Measurement`: measures suites of items one after another.
 
 A model that nothing is known of gets a short test when an agent first needs it (`SHORT`: a minute or two with
-a 1.5B on two cores). `pravaha agents profile` measures everything (`COMPLETE`: some minutes). Suites are
-measured one after another; a model that cannot read a sentence is tested for nothing more.
+a 1.5B on two cores). `pravaha agents profile` measures everything (`complete_record`: some minutes). A model
+that cannot read a sentence is tested for nothing more.
 """
 
 import logging
@@ -17,13 +17,12 @@ from agents.model.profile_record import ProfileRecord, save_record, share
 from agents.model.session import ModelSession
 from agents.steps.measures.answer_items import ANSWERS
 from agents.steps.measures.bench import Bench, Suite
-from agents.steps.measures.function_items import FUNCTIONS, SHORT_FUNCTIONS
+from agents.steps.measures.function_items import SHORT_FUNCTIONS
 from agents.steps.measures.label_items import LABELS
-from agents.steps.measures.loop_items import LOOPS, SHORT_LOOPS
+from agents.steps.measures.loop_items import SHORT_LOOPS
 
 _LOG = logging.getLogger(__name__)
 SHORT = (LABELS, ANSWERS, SHORT_FUNCTIONS, SHORT_LOOPS)
-COMPLETE = (LABELS, ANSWERS, FUNCTIONS, LOOPS)
 _LEAST_ANSWERS = 0.4
 """Share of short answers below which a model is not tested for more: it cannot read a sentence."""
 
@@ -100,7 +99,7 @@ class Measurement:
             before += suite.count
             if (
                 suite.name == ANSWERS.name
-                and share(self.record.items["answers"].values()) < _LEAST_ANSWERS
+                and share(self.record.items[ANSWERS.name].values()) < _LEAST_ANSWERS
             ):
                 break
         return self.record

@@ -58,14 +58,9 @@ def difference(example: Example, outcome: CallOutcome) -> str:
     expected = outcome.expected
     if outcome.error or expected is None or outcome.value is None:
         return f"{asked} should be {example.call.expected}, but {_got(outcome)}."
-    if _holds(outcome, expected):
+    if same_value(outcome.value, expected):
         return ""
     return f"{asked} should be {example.call.expected}, but {_got(outcome)}."
-
-
-def _holds(outcome: CallOutcome, expected: object) -> bool:
-    """Whether the value is the expected one; a text that was printed and not returned counts as well."""
-    return same_value(outcome.value, expected)
 
 
 def _text(text: str) -> str:

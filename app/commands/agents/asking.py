@@ -61,12 +61,19 @@ def _show(request: ApprovalRequest) -> None:
     pattern = f"{request.tool} {safe_line(request.pattern)[:120]}"
     print(
         f"\n{request.agent} wants to call {request.tool} ({effects}) in {safe_line(request.folder)}"
-        f"{': ' + request.reason if request.reason else ''}\n{_arguments(request.arguments)}\n"
+        f"{': ' + request.reason if request.reason else ''}\n{_shown(request)}\n"
         f"Allow it? y once, a always for exactly {pattern}, n no (n REASON tells the agent why): ",
         end="",
         file=sys.stderr,
         flush=True,
     )
+
+
+def _shown(request: ApprovalRequest) -> str:
+    """The diff of a change, below what a repair says about it; else the arguments."""
+    if not request.diff:
+        return _arguments(request.arguments)
+    return safe_text(request.above_diff + request.diff)
 
 
 def _arguments(text: str) -> str:

@@ -33,7 +33,7 @@ def show_steps(event: RunEvent) -> None:
     """One line for a tool call, a step or a decision, if standard error is a terminal."""
     data = event.data
     if event.type is RunEventType.MODEL_TEST:
-        show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
+        show_test_event(event)
         return
     text = {
         RunEventType.TOOL_STARTED: f"{data.get('tool')} {data.get('arguments', '')}",
@@ -46,10 +46,16 @@ def show_steps(event: RunEvent) -> None:
 
 def show_test(progress: "Progress") -> None:
     """How far a model's test is."""
-    show_test_line(progress.text, done=progress.done, total=progress.total)
+    _show_test_line(progress.text, done=progress.done, total=progress.total)
 
 
-def show_test_line(text: str, *, done: int, total: int) -> None:
+def show_test_event(event: RunEvent) -> None:
+    """How far the model's test of a `MODEL_TEST` is."""
+    data = event.data
+    _show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
+
+
+def _show_test_line(text: str, *, done: int, total: int) -> None:
     """One line that grows on a terminal; elsewhere a line at the beginning and at the end."""
     if sys.stderr.isatty():
         end = "\n" if done >= total else ""

@@ -22,7 +22,7 @@ from agents.runs.approvals import Approvals
 from app.commands.agents.asking import TerminalApprover, can_ask
 from app.commands.agents.command import EXIT_FAILED, EXIT_FINDINGS, EXIT_UNJUDGED
 from app.commands.agents.findings_table import findings_table
-from app.commands.agents.progress import cancel_on_interrupt, show_test_line
+from app.commands.agents.progress import cancel_on_interrupt, show_test_event
 from app.commands.console import console
 from app.runtime.agents import open_model_client, open_registry, open_roster, tool_settings
 from app.settings.sources import load_settings
@@ -137,8 +137,7 @@ async def _run(
 def show_progress(event: RunEvent) -> None:
     """A line for what was begun, found, tried, asked or decided."""
     if event.type is RunEventType.MODEL_TEST:
-        data = event.data
-        show_test_line(str(data["text"]), done=int(data["done"]), total=int(data["total"]))
+        show_test_event(event)
     text = progress_line(event)
     if text:
         print(safe_line(text.rstrip()), file=sys.stderr, flush=True)

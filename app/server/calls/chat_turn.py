@@ -23,13 +23,14 @@ from app.server.calls.generation import Generation, begin, check_finish, finish
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import LoadedModel, check_length, loaded_model
 from app.server.calls.reasoning import chat_reasoning
+from app.server.calls.request_session import request_session
 from app.server.calls.sampling import chat_sampling
 from app.server.calls.structured import grammar_of
 from app.server.calls.tool_calling import turn_planner, turn_tools
 from app.server.calls.turn_prompt import turn_prompt
 from app.server.calls.turn_record import TurnRecord
 from app.server.process.context import ServerContext
-from app.server.process.sessions import branch_name, given_name, session_name
+from app.server.process.sessions import branch_name, session_name
 from app.server.wire.errors import bad_request
 from app.server.wire.fields import header_value
 from app.server.wire.schemas import ChatCompletionRequest
@@ -273,7 +274,7 @@ async def begin_turn(
     check_length(ids, model.info, param="messages")
     name, branch = "", None
     if chat.key is not None:
-        given = given_name(request.headers, body.session, context.sessions.request_names)
+        given = request_session(request, context, body.session)
         name = session_name(given, chat.key.beginning)
         branch = branch_name(name, chat.key.beginning)
     if reasoning is not None:

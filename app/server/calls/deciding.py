@@ -90,7 +90,7 @@ async def _prepared(
     texts = [text for one in asked.questions for text in (one.text, *one.shown())]
     size = sum(map(len, texts)) + TURN_COST_CHARS * len(texts)
     batch = await off_loop(size, encoded)
-    check_length(batch.shared, model.info, param=asked.input_name, answer_room=_LABEL_TOKENS)
+    check_length(batch.shared, model.info, param="input", answer_room=_LABEL_TOKENS)
     longest = max(batch.tails[batch.longest], key=len)
     check_length(
         (*batch.shared, *longest),

@@ -36,7 +36,6 @@ class AskedDecisions:
         paths: of each question in the body, for errors.
         rules: how probabilities are read.
         cache_salt: as `Request.cache_salt`.
-        input_name: of the input in the body.
     """
 
     model: str | None
@@ -45,7 +44,6 @@ class AskedDecisions:
     paths: tuple[str, ...]
     rules: DecisionRules
     cache_salt: str | None = None
-    input_name: str = "input"
 
 
 def asked_decisions(body: DecisionRequest) -> AskedDecisions:

@@ -10,12 +10,12 @@ from app.server.calls.fanout import Choices, fan_out
 from app.server.calls.guarding import CallGuard
 from app.server.calls.model import loaded_model
 from app.server.calls.planned_choices import planned
+from app.server.calls.request_session import request_session
 from app.server.calls.resumable import check_resumable
 from app.server.calls.structured import build_call_grammar, build_grammar
 from app.server.middleware.disconnect import while_connected
 from app.server.process.context import ServerContext
 from app.server.process.drain import shutting_down_error
-from app.server.process.sessions import given_name
 from app.server.wire.errors import bad_request, server_error
 from app.server.wire.schemas import SamplingFields
 from engine.api.image import PlacedImage
@@ -87,8 +87,7 @@ async def begin(
         await build_grammar(request, context, body, sampling.grammar)
         engine = loaded_model(context, body.model, keep_alive_s=body.keep_alive).engine
         if session is None:
-            names = context.sessions.request_names
-            session = given_name(request.headers, body.session, names)
+            session = request_session(request, context, body.session)
         if body.service_class is not None:
             may_be_held = body.service_class != "interactive"
         submit = partial(

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.text.common_prefix import common_prefix
+
 MAX_SESSIONS = 256
 MAX_NAME = 128
 SESSION_HEADERS = (
@@ -178,8 +180,6 @@ def branch_name(session: str, beginning: bytes) -> str:
 
 def _common(one: "array[int]", other: "array[int]") -> int:
     """The length of the common beginning."""
-    size = min(len(one), len(other))
-    if not size:
+    if not one or not other:  # numpy reads no empty buffer
         return 0
-    differs = np.frombuffer(one, np.int32)[:size] != np.frombuffer(other, np.int32)[:size]
-    return int(differs.argmax()) if differs.any() else size
+    return common_prefix(np.frombuffer(one, np.int32), np.frombuffer(other, np.int32))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 
 from app.slash.models import NOW, meant_model, read_model
+from app.text.continued_text import build_continues
 from app.text.safe_text import safe_line
 from app.tui.chat_screen import ChatScreen
 from app.tui.frame import Frame
@@ -39,7 +40,7 @@ _CHANGES: dict[str, Change] = {"load": "load", "unload": "unload", "reload": "re
 
 
 class ModelActions:
-    """The model picker, `/model NAME`, and the hint about the model of a conversation.
+    """The model picker, `/model NAME`, and the hints about the model of a conversation and one without turns.
 
     It joins the panes: `show` notices when another conversation is open, and when a chosen model is loaded.
 
@@ -51,6 +52,7 @@ class ModelActions:
         self._screen = screen
         self._on_model = on_model
         self._hinted_for = ""  # the conversation last looked at
+        self._told_about: str | None = None  # the loaded model last looked at
         self._chosen: str | None = None  # until it is loaded
         self._listed: Sequence[AvailableModel] | None = None
         self._listed_at = float("-inf")
@@ -116,12 +118,16 @@ class ModelActions:
         return True
 
     def show(self, frame: Frame) -> bool:
-        """Give the hint once for each conversation that is opened while a model is loaded."""
+        """Give the hints, once for each conversation opened while a model is loaded and once for a model."""
         session, model = frame.session, frame.snapshot.model
         loaded = frame.snapshot.state is EngineState.READY and not frame.snapshot.changes_model
         if loaded and model is not None and model.name == self._chosen:
             self._chosen = None
             self._on_model(model.name)
+        if loaded and model is not None and model.name != self._told_about:
+            self._told_about = model.name
+            if model.continues_text:
+                self._screen.notify_safely(build_continues(model))
         if model is None or session.tree_id == self._hinted_for:
             return False
         self._hinted_for = session.tree_id

@@ -303,14 +303,8 @@ def _event_rows(event: RunEvent, cells: int) -> list[Line]:
         case RunEventType.TOOL_FINISHED:
             style = "$error" if data.get("failed") else "$foreground"
             return _block("observed", str(data.get("text", "")), style, cells)
-        case RunEventType.DECISION:
+        case RunEventType.DECISION if not data.get("reason"):  # with one it is that of a repair
             chosen = f"{data.get('question')}: {data.get('label')}"
-            if data.get("reason"):
-                return [
-                    line
-                    for word, text, style in repair_rows(event)
-                    for line in _block(word, text, style, cells)
-                ]
             if data.get("abstained"):
                 chosen += " (abstained: the detector's value stands)"
             return _block("", chosen, "$foreground", cells)

@@ -88,10 +88,9 @@ def build_approval(request: ApprovalRequest, cells: int) -> list[Line]:
         rows = wrap_cells(f"asked because {safe_line(request.reason)}", cells)
         lines += [(Span(row, "$muted"),) for row in rows]
     lines.append(())
-    diff = request.diff or (request.arguments if request.arguments.startswith("--- ") else "")
-    if diff:
-        return [*lines, *build_diff(diff, cells)]
-    return [*lines, *_arguments(request.arguments, cells)]
+    if request.above_diff or not request.diff:
+        lines += _arguments(request.above_diff, cells)
+    return [*lines, *build_diff(request.diff, cells)] if request.diff else lines
 
 
 def _arguments(text: str, cells: int) -> list[Line]:

@@ -90,12 +90,14 @@ def build_loaded(model: ModelInfo | None) -> str:
     """One sentence about the loaded model and its executor."""
     if model is None:
         return "No model is loaded."
-    drafts = "" if model.draft_model is None else f"; drafts by {safe_line(model.draft_model)}"
+    further = "" if model.draft_model is None else f"; drafts by {safe_line(model.draft_model)}"
+    if model.continues_text:
+        further += "; no chat template, it continues text"
     return (
         f"{safe_line(model.name)}: {safe_line(model.architecture)}, {compact(model.parameters)} "
         f"parameters, {safe_line(model.weight_format)} in {size(model.weight_bytes)}, KV "
         f"{model.kv_dtype}, context {model.context_length}; {model.executor} executor, "
-        f"{model.dispatch}, {model.threads} threads{drafts}."
+        f"{model.dispatch}, {model.threads} threads{further}."
     )
 
 

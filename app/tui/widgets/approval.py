@@ -1,7 +1,6 @@
 """The question whether an agent may call a tool.
 
-Somebody who types when the dialog opens must not answer it: all keys are ignored for `QUIET_S` after it
-opened, and each ignored key begins that time anew. Space and enter never allow anything.
+All keys are ignored right after it opened (`QuietTime`). Space and enter never allow anything.
 """
 
 import time
@@ -18,8 +17,8 @@ from app.tui.textual_workarounds.one_line import OneLine
 from app.tui.view.approval_lines import build_approval, build_approval_keys
 from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.quiet_time import QuietTime
 
-QUIET_S = 0.35
 _CELLS = 76
 _BORDER_CELLS = 8
 """Cells of the dialog's border, padding and scrollbar."""
@@ -51,8 +50,7 @@ class ApprovalScreen(Dialog[Answer]):
     ) -> None:
         super().__init__()
         self.request = request
-        self._clock = clock
-        self._quiet_since = clock()
+        self._quiet = QuietTime(clock)
 
     def compose(self) -> ComposeResult:
         """The call, the keys, and the field for a reason."""
@@ -69,7 +67,7 @@ class ApprovalScreen(Dialog[Answer]):
 
     def on_mount(self) -> None:
         """Show the call."""
-        self._quiet_since = self._clock()
+        self._quiet.begin()
         self._ask_reason(False)
         cells = max(20, min(_CELLS, self.app.size.width - _BORDER_CELLS))
         self.query_one("#approval-request", Lines).show_lines(build_approval(self.request, cells))
@@ -85,32 +83,25 @@ class ApprovalScreen(Dialog[Answer]):
         self._reason.display = asked
         self.query_one("#approval-keys").display = not asked
 
-    def _is_quiet(self) -> bool:
-        """Whether keys are still ignored; begins the time anew if so."""
-        if self._clock() - self._quiet_since >= QUIET_S:
-            return False
-        self._quiet_since = self._clock()
-        return True
-
     def on_key(self, event: events.Key) -> None:
         """Ignore keys that were meant for what was focused before."""
-        if not self._reason.display and self._is_quiet():
+        if not self._reason.display and self._quiet.ignores_key():
             event.stop()
             event.prevent_default()
 
     def action_scroll(self, rows: int) -> None:
         """Scroll the arguments."""
-        if not self._is_quiet():
+        if not self._quiet.ignores_key():
             self.query_one("#approval-text").scroll_relative(y=rows, animate=False)
 
     def action_answer(self, decision: Decision) -> None:
         """Close with a decision."""
-        if not self._reason.display and not self._is_quiet():
+        if not self._reason.display and not self._quiet.ignores_key():
             self.dismiss(Answer(decision))
 
     def action_deny(self) -> None:
         """Ask why; the agent is told."""
-        if not self._is_quiet():
+        if not self._quiet.ignores_key():
             self._ask_reason(True)
             self._reason.focus()
 
@@ -125,6 +116,6 @@ class ApprovalScreen(Dialog[Answer]):
             self._ask_reason(False)
             self._reason.value = ""
             self.set_focus(None)
-            self._quiet_since = self._clock()  # what is still typed was meant for the reason
-        elif not self._is_quiet():
+            self._quiet.begin()  # what is still typed was meant for the reason
+        elif not self._quiet.ignores_key():
             self.dismiss(None)

@@ -10,9 +10,9 @@ from textual.containers import Vertical, VerticalScroll
 
 from app.runtime.edited_files import Offer
 from app.tui.view.edit_lines import build_edit, build_edit_keys
-from app.tui.widgets.approval import QUIET_S
 from app.tui.widgets.dialog import Dialog
 from app.tui.widgets.lines import Lines
+from app.tui.widgets.quiet_time import QuietTime
 
 EditChoice = Literal["apply", "apply_and_test", "test", "take_back"]
 _CELLS = 104
@@ -44,8 +44,7 @@ class EditScreen(Dialog[EditChoice]):
         super().__init__()
         self._offer = offer
         self._applied = applied
-        self._clock = clock
-        self._quiet_since = clock()
+        self._quiet = QuietTime(clock)
 
     def compose(self) -> ComposeResult:
         """The diff, and the keys."""
@@ -56,7 +55,7 @@ class EditScreen(Dialog[EditChoice]):
 
     def on_mount(self) -> None:
         """Show the diff."""
-        self._quiet_since = self._clock()
+        self._quiet.begin()
         cells = max(20, min(_CELLS, int(self.app.size.width * 0.95)) - _BORDER_CELLS)
         lines = build_edit(self._offer, cells, applied=self._applied)
         self.query_one("#edit-lines", Lines).show_lines(lines)
@@ -65,8 +64,7 @@ class EditScreen(Dialog[EditChoice]):
 
     def on_key(self, event: events.Key) -> None:
         """Ignore keys that were meant for what was focused before."""
-        if event.key != "escape" and self._clock() - self._quiet_since < QUIET_S:
-            self._quiet_since = self._clock()
+        if event.key != "escape" and self._quiet.ignores_key():
             event.stop()
             event.prevent_default()
 

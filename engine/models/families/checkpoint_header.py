@@ -28,6 +28,7 @@ _ACTIVATIONS: Mapping[str, Activation] = {
 _TEXT_PREFIXES = ("model.language_model.", "language_model.model.")
 """What comes before the names of a language model inside a model that also sees images."""
 
+_HEADS = ("lm_head.weight", "language_model.lm_head.weight")
 _KINDS = ("full_attention", "sliding_attention")
 
 
@@ -198,12 +199,27 @@ class CheckpointHeader(ModelHeader):
 
         Args:
             names: role to name, without `lm_head`.
-            tied: whether the LM head is the embedding matrix where the file does not say.
+            tied: whether the LM head is the embedding matrix where config.json does not say.
         """
         found = {role: TensorRef(self.require(self.prefix + name)) for role, name in names.items()}
-        if not self.tied(default=tied):
-            found["lm_head"] = TensorRef(self._head())
-        return found
+        return found | self.head(tied=tied)
+
+    def head(self, *, tied: bool) -> dict[str, TensorRef]:
+        """The LM head; empty if it is the embedding matrix.
+
+        A head in the file is used whatever config.json says, as in transformers: fine-tuning may have untied
+        it.
+        """
+        present = [name for name in _HEADS if name in self.shapes]
+        if present:
+            return {"lm_head": TensorRef(present[0])}
+        key = "tie_word_embeddings"
+        holder = self._whole if key in self._whole else self.text
+        if holder.flag(key, default=tied):
+            return {}
+        raise ModelError(
+            f"{self.source} does not tie the embeddings, but the weights have no {_HEADS[0]}."
+        )
 
     @cached_property
     def prefix(self) -> str:
@@ -216,20 +232,6 @@ class CheckpointHeader(ModelHeader):
     def softcap(self, key: str, default: float) -> float:
         """A soft-cap, 0 for none: null means none, a key that is left out means the default."""
         return self.text.nullable_number(key, default=default) or 0.0
-
-    def tied(self, *, default: bool) -> bool:
-        """Whether the LM head is the embedding matrix, by default if the file does not say."""
-        key = "tie_word_embeddings"
-        holder = self._whole if key in self._whole else self.text
-        return holder.flag(key, default=default)
-
-    def _head(self) -> str:
-        for name in ("lm_head.weight", "language_model.lm_head.weight"):
-            if name in self.shapes:
-                return name
-        raise ModelError(
-            f"{self.source} does not tie the embeddings, but the weights have no lm_head.weight."
-        )
 
 
 def plus_one(tensors: Tensors) -> dict[str, TensorRef]:

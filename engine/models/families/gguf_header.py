@@ -241,7 +241,7 @@ class GgufHeader(ModelHeader):
         if fused:
             names = {role: name for role, name in names.items() if role not in _FUSED}
         names |= self.optional({} if optional is None else optional)
-        layers = []
+        layers: list[Tensors] = []
         for index, attention in enumerate(attentions):
             tensors, rows = dict(self.layer_tensors(index, names)), qkv_rows(attention)
             if fused:

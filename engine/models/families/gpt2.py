@@ -69,8 +69,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         ]
     prefix = _PREFIX if f"{_PREFIX}wte.weight" in header.shapes else ""
     top = {role: TensorRef(header.require(prefix + name)) for role, name in _TOP.items()}
-    if not header.tied(default=True):
-        top["lm_head"] = TensorRef(header.require("lm_head.weight"))
+    top |= header.head(tied=True)
     return header.model(
         attentions,
         [

@@ -1,5 +1,6 @@
 """LFM2 and LFM2.5: gated short convolutions, and a few layers of attention; experts in the larger ones."""
 
+from engine.api.errors import ModelError
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.expert_tensors import (
     ExpertNames,
@@ -47,6 +48,8 @@ _EXPERTS = ExpertNames("feed_forward.", gate="w1", up="w3", down="w2")
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     fields = header.fields
+    if not fields.flag("attention.causal", default=True):  # its embedding models
+        raise fields.wrong("attention.causal", "true: bidirectional attention is not supported")
     kernel = fields.integer("shortconv.l_cache", low=1, high=MAX_KERNEL)
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     routing = Routing(
@@ -104,13 +107,20 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
 
 
+def _intermediate_size(header: CheckpointHeader, gate: str) -> int:
+    """Rows of the gate's matrix: the config's size is adjusted in several ways."""
+    shape = header.shapes[gate]
+    if len(shape) != 2 or not 1 <= shape[0] <= MAX_WIDTH:
+        raise ModelError(f"{header.source} has a damaged {gate[:120]}.")
+    return shape[0]
+
+
 def _feed_forward(header: CheckpointHeader, index: int) -> tuple[FeedForward, Tensors]:
     """The feed-forward of a layer, and its weights."""
     prefix = f"{header.prefix}layers.{index}.feed_forward."
     if f"{prefix}gate.weight" not in header.shapes:
         tensors = header.layer_tensors(index, _MLP)
-        # The config's size is adjusted in several ways.
-        return Mlp(header.shapes[tensors["gate"].name][0]), tensors
+        return Mlp(_intermediate_size(header, tensors["gate"].name)), tensors
     config = header.text
     count = expert_count(header, "num_experts", "num_local_experts")
     experts = Experts(

@@ -40,7 +40,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     return header.model(
         header.attentions(windows=windows, temperature=temperature),
         header.all_layer_tensors(LLAMA),
-        header.model_tensors(TOP),
+        header.model_tensors(TOP, tied=True),
         ropes=(header.rope(),),
         activation=header.activation(),
     )

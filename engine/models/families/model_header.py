@@ -260,3 +260,8 @@ def qkv_rows(attention: Attention) -> dict[str, int]:
     """Rows of q, k and v where they are stored one after another."""
     keys = attention.num_kv_heads * attention.head_dim
     return {"q": attention.num_heads * attention.head_dim, "k": keys, "v": keys}
+
+
+def gate_up(name: str, width: int) -> dict[str, TensorRef]:
+    """The gate and the other projection of a feed-forward that are stored in one tensor, the gate first."""
+    return split_rows(name, {"gate": width, "up": width})

@@ -3,7 +3,7 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.model_header import qkv_rows, split_rows
+from engine.models.families.model_header import gate_up, qkv_rows, split_rows
 from engine.models.families.role_names import NORMS_BEFORE, PROJECTIONS, TOP
 from engine.models.spec import ModelSpec, Tensors
 
@@ -20,7 +20,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     layers: list[Tensors] = []
     for index, tensors in enumerate(header.attention_layers(attentions, names)):
         width = header.intermediate_sizes[index]
-        fused = {} if separate else _gate_up(header.require(f"blk.{index}.ffn_up.weight"), width)
+        fused = {} if separate else gate_up(header.require(f"blk.{index}.ffn_up.weight"), width)
         layers.append({**tensors, **fused})
     return header.model(attentions, layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
@@ -37,7 +37,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
                 **split_rows(
                     header.require(f"{prefix}self_attn.qkv_proj.weight"), qkv_rows(attention)
                 ),
-                **_gate_up(header.require(f"{prefix}mlp.gate_up_proj.weight"), width),
+                **gate_up(header.require(f"{prefix}mlp.gate_up_proj.weight"), width),
             }
         )
     return header.model(
@@ -47,10 +47,6 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         ropes=(header.rope(longrope=("su", "yarn")),),
         activation=header.activation(),
     )
-
-
-def _gate_up(name: str, width: int) -> Tensors:
-    return split_rows(name, {"gate": width, "up": width})
 
 
 PHI3 = Family("phi3", ("phi3",), _read_gguf, {"phi3": "Phi3ForCausalLM"}, _read_checkpoint)

@@ -4,6 +4,7 @@ from engine.models.families.family import Family
 from engine.models.families.gemma2 import GEMMA2
 from engine.models.families.gemma3 import GEMMA3
 from engine.models.families.gemma4 import GEMMA4
+from engine.models.families.glm4 import GLM4
 from engine.models.families.glm4moe import GLM4_MOE
 from engine.models.families.gpt2 import GPT2
 from engine.models.families.gpt_oss import GPT_OSS
@@ -42,6 +43,7 @@ FAMILIES: tuple[Family, ...] = (
     MISTRAL3,
     GPT2,
     STABLELM,
+    GLM4,
     LFM2,
     QWEN35,
     GRANITE_HYBRID,

@@ -14,7 +14,7 @@ use crate::arena::with_reserved_bytes;
 use crate::attention::Work;
 use crate::dispatch::Level;
 use crate::error::KernelError;
-use crate::format::{TensorSource, open_weights};
+use crate::format::{TensorSource, open_model_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvHeads, KvShape};
 use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
 use crate::phase_clock::Phase;
@@ -152,7 +152,8 @@ impl Executor {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Self, KernelError> {
         let level = Level::choose(&config.dispatch)?;
-        let source = open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
+        let source = open_model_weights(paths, spec.quantization)
+            .map_err(|error| KernelError::model(error.to_string()))?;
         Self::of(spec, source.as_ref(), config, level, progress)
     }
 

@@ -509,18 +509,7 @@ impl Plan {
             ));
         }
         let p = &run.sampling;
-        let sane = p.temperature >= 0.0
-            && p.temperature.is_finite()
-            && p.top_p > 0.0
-            && (0.0..=1.0).contains(&p.min_p)
-            && p.repetition_penalty > 0.0
-            && p.repetition_penalty.is_finite()
-            && p.presence_penalty.is_finite()
-            && p.frequency_penalty.is_finite()
-            && (p.dry_multiplier == 0.0 || sane_dry(p, input.breaker_tails.len()))
-            && p.top_k >= 0
-            && (-1..=MAX_TOP_LOGPROBS as i32).contains(&p.num_logprobs);
-        if !sane {
+        if !p.is_sane(input.breaker_tails.len()) {
             return refuse(format!("has sampling parameters out of range ({p:?})"));
         }
         if p.reads_tokens() {
@@ -677,21 +666,9 @@ fn entries_of(rows: &[i32], row: usize) -> (usize, usize) {
     (start, rows.partition_point(|&one| one <= row) - start)
 }
 
-/// Whether the DRY parameters are in range, in a step with so many entries of breaker tails.
-fn sane_dry(p: &SamplingRow, tails: usize) -> bool {
-    (0.0..=f32::MAX).contains(&p.dry_multiplier)
-        && (1.0..=f32::MAX).contains(&p.dry_base)
-        && p.dry_allowed_length >= 0
-        && p.dry_penalty_last_n >= -1
-        && p.first_breaker >= 0
-        && p.num_breakers >= 0
-        && (p.first_breaker as usize + p.num_breakers as usize) * MAX_BREAKER_TAIL <= tails
-}
-
 fn sampling_row(records: &[u8], row: usize) -> SamplingRow {
     let record = &records[row * size_of::<SamplingRow>()..][..size_of::<SamplingRow>()];
-    // SAFETY: a whole record, whose fields are numbers of which every bit pattern is one.
-    unsafe { record.as_ptr().cast::<SamplingRow>().read_unaligned() }
+    SamplingRow::read(record).expect("a record of this size")
 }
 
 #[cfg(test)]

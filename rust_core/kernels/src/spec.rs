@@ -10,6 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::error::KernelError;
+use crate::format::Scheme;
 use crate::pack::PANEL_COLUMNS;
 use crate::recurrent::conv::MAX_KERNEL;
 use crate::recurrent::head::Heads;
@@ -477,6 +478,9 @@ pub struct ModelSpec {
     pub logit_multiplier: f32,
     pub logit_softcap: f32,
     pub per_layer_width: usize,
+    /// How a checkpoint stores quantised matrices; None for ordinary tensors.
+    #[serde(default)]
+    pub quantization: Option<Scheme>,
 }
 
 /// `value` is between 1 and `max`.

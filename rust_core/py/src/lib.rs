@@ -10,6 +10,7 @@ mod memory;
 mod packed_weights;
 mod prompt_lookup;
 mod roofline;
+mod row_sampler;
 mod sandbox;
 mod steady;
 mod step_arrays;
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     executor::register(module)?;
     packed_weights::register(module)?;
     dry::register(module)?;
+    row_sampler::register(module)?;
     roofline::register(module)?;
     bert::register(module)?;
     dense_search::register(module)?;

@@ -30,10 +30,17 @@ def test_a_value_cannot_look_like_another_argument():
 
 def test_a_change_of_files_is_shown_as_its_diff():
     diff = "--- a/f.py\n+++ b/f.py\n@@ -1 +1 @@\n-x = 1\n+x = \x1b[2J2\n"
-    for one in (request('{"path": "f.py"}', diff=diff), request(diff)):
+    for one in (request('{"path": "f.py"}', diff=diff), request(diff, diff=diff)):
         rows = plain(build_approval(one, 60)).split("\n")
         assert rows[-2:] == ["-x = 1", "+x = 2"]
         assert "--- a/f.py" in rows
+
+
+def test_what_a_repair_says_stands_above_its_diff():
+    diff = "--- a/f.py\n+++ b/f.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    rows = plain(build_approval(request(f"eval is used\n\n{diff}", diff=diff), 60)).split("\n")
+    assert rows.index("  | eval is used") < rows.index("--- a/f.py")
+    assert rows.count("-x = 1") == 1
 
 
 def test_a_removed_line_does_not_look_like_the_name_of_a_file():

@@ -1,13 +1,15 @@
 """The work of a step, against counts made from the shapes of a tiny model's tensors."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import gguf
 import numpy as np
 import pytest
 
 from engine.api.config import EngineConfig
-from engine.benchmark.step_work import Ceilings, ModelWork, StepWork
+from engine.benchmark.step_work import Ceilings, ModelWork, StepWork, _kv_reads
+from engine.models.spec import Attention, LayerSpec
 from engine.runtime.engine import AsyncPravahaEngine
 from tests.fakes.tiny_gguf import (
     HEAD_DIM,
@@ -18,6 +20,7 @@ from tests.fakes.tiny_gguf import (
     write_gguf,
 )
 from tests.fakes.tiny_vocabulary import byte_level_fields
+from tests.fakes.toy_executor import toy_spec
 
 PANEL, GROUP = 16, 32
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
@@ -103,7 +106,7 @@ def test_the_kv_of_a_token_is_its_keys_and_values_in_all_layers(tmp_path, kv_dty
 
 
 def test_the_figures_survive_the_way_to_another_process():
-    work = ModelWork(1000, 2.5, 800, 100, 50, True)
+    work = ModelWork(1000, 2.5, 800, 100, 50, True, kv_reads=((0, 0.5), (64, 0.75)))
     assert ModelWork(**work.to_dict()) == work
 
 
@@ -131,3 +134,17 @@ def test_the_best_of_two_measurements_has_the_higher_of_each_ceiling():
     expected = Ceilings({99: 7.0, 1_000: 120.0, 10_000: 50.0}, 400.0)
     assert CEILINGS.best(other) == other.best(CEILINGS) == expected
     assert other.best(other).int8_ops_per_second is None
+
+
+def test_layers_with_a_window_read_the_kv_in_it():
+    work = ModelWork(1000, 10.0, 1000, 100, 0, True, kv_reads=((0, 0.25), (64, 0.75)))
+    assert work.decode(2, 40).nbytes == 1000 + 2 * 40 * 10
+    assert work.decode(2, 1000).nbytes == 1000 + 2 * (250 + 48) * 10
+
+
+def test_reads_are_counted_by_window_and_by_the_layers_that_share_keys():
+    full = Attention(num_heads=4, num_kv_heads=2, head_dim=8, scale=1.0, rope=None)
+    sliding = replace(full, window=64, num_kv_heads=1)
+    attentions = (sliding, sliding, full, replace(full, kv_layer=2))
+    layers = tuple(LayerSpec(attention, None, {}) for attention in attentions)
+    assert _kv_reads(replace(toy_spec(), layers=layers)) == ((0, 1.0), (64, 0.5))

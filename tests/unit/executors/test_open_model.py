@@ -6,10 +6,9 @@ import pytest
 from engine.api.errors import ModelError
 from engine.executors.open_model import open_model
 from engine.models.demo import SMOLLM2
-from tests.fakes.tiny_checkpoint import tiny_config, vocab_size, write_checkpoint
-from tests.fakes.tiny_gguf import HEAD_DIM, write_tiny_gguf
+from tests.fakes.tiny_checkpoint import tiny_config, tiny_tensors, write_checkpoint
+from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.fakes.tiny_vocabulary import sentencepiece_fields
-from tests.unit.models.test_gguf_spec import llama3_divisors
 
 
 def test_the_demo_model(demo_model):
@@ -59,14 +58,15 @@ def test_gguf_with_a_sentencepiece_vocabulary(tmp_path):
     assert not tokenizer.has_chat_template
 
 
-def test_gguf_with_llama3_rotary_frequencies(tmp_path):
-    divisors = np.array(llama3_divisors(theta=500_000.0, head_dim=HEAD_DIM), np.float32)
-    path = write_tiny_gguf(
-        tmp_path / "l31.gguf",
-        fields={"llama.rope.freq_base": 500_000.0},
-        extra_tensors={"rope_freqs.weight": divisors},
-    )
-    assert open_model(path).spec.rope_scaling.kind == "llama3"
+def test_gguf_with_a_table_of_rotary_divisors(tmp_path):
+    divisors = np.array([1.0, 1.0, 2.5, 8.0], np.float32)
+    tables = {"rope_freqs.weight": divisors}
+    path = write_tiny_gguf(tmp_path / "l31.gguf", extra_tensors=tables)
+    assert open_model(path).spec.ropes[0].divisors == (1.0, 1.0, 2.5, 8.0)
+    tables = {"rope_freqs.weight": np.ones(1 << 16, np.float32)}
+    path = write_tiny_gguf(tmp_path / "large.gguf", extra_tensors=tables)
+    with pytest.raises(ModelError, match=r"damaged rope_freqs\.weight"):
+        open_model(path)
 
 
 def test_names_are_cleaned_of_control_characters(tmp_path):
@@ -85,7 +85,7 @@ def test_safetensors_directories(tmp_path, shards):
     model = open_model(directory)
     assert model.name == "tiny-llama"
     assert len(model.paths) == shards
-    assert model.parameters == 2 * vocab_size() * 16
+    assert model.parameters == sum(array.size for array in tiny_tensors(tied=False).values())
     assert model.tokenizer.eos_ids == {0, 2}
 
 

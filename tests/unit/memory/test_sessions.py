@@ -158,3 +158,12 @@ def test_what_a_session_lost_is_counted_by_reason(toy):
 def test_what_a_session_lost_while_it_was_away_is_told_apart(toy):
     counts = lose_and_return(toy, away_s=3600.0)
     assert (counts.lost_space, counts.lost_away) == (0, 3)
+
+
+def test_a_session_whose_request_outgrows_the_pool_does_not_run_any_more():
+    toy = ToyPipeline(blocks=4, block_size=SIZE, allocator=BlockAllocator)
+    request = ask(prompt(0, blocks=3), max_tokens=9, temperature=0.0)
+    handle = toy.submit(replace(request, session="a"))
+    toy.run()
+    assert handle.wait_result().finish_reason == "error"
+    assert toy.blocks.sessions.find("a").running == 0

@@ -86,12 +86,12 @@ def test_q_k_and_v_may_be_rows_of_one_tensor():
                 del shapes[f"blk.{index}.attn_{name}.{suffix}"]
             shapes[f"blk.{index}.attn_qkv.{suffix}"] = (64, 32) if suffix == "weight" else (64,)
     tensors = spec_of("qwen2", shapes=shapes).layers[1].tensors
-    assert tensors["q"] == TensorRef("blk.1.attn_qkv.weight")
-    assert tensors["k"] == TensorRef("blk.1.attn_qkv.weight", start=32)
+    assert tensors["q"] == TensorRef("blk.1.attn_qkv.weight", run=32, step=32)
+    assert tensors["k"] == TensorRef("blk.1.attn_qkv.weight", 32, run=16, step=16)
     del shapes["blk.1.attn_qkv.bias"]
     with pytest.raises(ModelError, match=r"no blk\.1\.attn_qkv\.bias"):
         spec_of("qwen2", shapes=shapes)
-    assert tensors["v.bias"] == TensorRef("blk.1.attn_qkv.bias", start=48)
+    assert tensors["v.bias"] == TensorRef("blk.1.attn_qkv.bias", 48, run=16, step=16)
 
 
 @pytest.mark.parametrize(

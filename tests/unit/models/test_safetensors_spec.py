@@ -54,9 +54,16 @@ def test_llama_biases_follow_the_config():
     assert "q.bias" not in read_spec(Fields(tiny_config(), source="x"), biased).layers[1].tensors
 
 
+@pytest.mark.parametrize("tied", [True, False, None])
+def test_a_head_in_the_file_is_used_whatever_the_config_says(tied):
+    config = Fields(tiny_config(tie_word_embeddings=tied), source="config.json")
+    assert not read_spec(config, tensors_of()).tied_embeddings
+
+
 def test_an_untied_head_must_exist():
     config = Fields(tiny_config(tie_word_embeddings=False), source="config.json")
-    assert not read_spec(config, tensors_of()).tied_embeddings
+    tied = Fields(tiny_config(tie_word_embeddings=True), source="config.json")
+    assert read_spec(tied, tensors_of(tied=True)).tied_embeddings
     with pytest.raises(ModelError, match=r"lm_head\.weight"):
         read_spec(config, tensors_of(tied=True))
 
@@ -120,7 +127,7 @@ def test_sliding_windows_of_mistral_alone(architecture, changes, windows):
     ("changes", "word"),
     [
         ({"auto_map": {"AutoModel": "evil.Model"}}, "auto_map"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quantised"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "quant_method must be gptq"),
         ({"model_type": "mamba"}, "mamba"),
         ({"model_type": "../../etc"}, "etc"),
         ({"model_type": 7}, "model_type"),

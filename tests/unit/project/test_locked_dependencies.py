@@ -13,7 +13,7 @@ LOCKED = [
 ]
 
 
-NOT_LOCKED = {"onnxruntime", "pip", "rapidocr"}
+NOT_LOCKED = {"pip", "rapidocr"}
 """`pip` installs the others; the extra `ocr` is not among what `make` installs."""
 
 

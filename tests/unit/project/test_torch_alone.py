@@ -5,7 +5,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-LIGHT = {"PreTrainedTokenizerFast"}
+LIGHT = {
+    "CohereTokenizer", "GPT2Tokenizer", "GPTNeoXTokenizer", "GemmaTokenizer", "PreTrainedTokenizerFast",
+    "Qwen2Tokenizer", "Qwen3_5Tokenizer",
+}  # fmt: skip
 """What `transformers` has without torch."""
 
 

@@ -82,6 +82,32 @@ def test_text_is_what_transformers_renders(source, add_generation_prompt):
     assert ours == theirs[0]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ [1, 2, 3, 4, 5] | batch(2, 0) | list }}{{ [1, 2, 3] | slice(2) | list }}",
+        "{{ messages[0].content | truncate(9) }}{{ 'a' | center(5) }}|",
+        "{% set between = joiner(', ') %}{% for m in messages %}{{ between() }}{{ m.role }}{% endfor %}",
+        "{% set side = cycler('a', 'b') %}{% for m in messages %}{{ side.next() }}{% endfor %}",
+        "{{ dict.fromkeys(['a', 'b'], 1) | tojson(indent=2, sort_keys=true) }}",
+        "{{ {'é': [1, none, true]} | tojson(ensure_ascii=true, separators=(',', ':')) }}",
+        "{% macro f(x) %}[{{ caller() }}{{ x }}{{ varargs }}]{% endmacro %}{% call f(1, 2) %}hi{% endcall %}",
+        "{% filter upper %}abc{% endfilter %}{% set x %}{{ 1 }} {% endset %}{{ x | trim }}",
+        "{% for g, l in messages | groupby('role') %}{{ g }}{{ l | length }}{% endfor %}",
+        "{% for m in messages %}{{ loop.changed(m.role) }}{{ loop.cycle('a', 'b') }}{% endfor %}",
+        "{% for m in messages if m.role == 'user' %}{{ loop.revindex0 }}{% else %}-{% endfor %}",
+        "{{ messages[0].items() | list }}{{ messages[0].content[::-1] }}{{ messages.index(messages[1]) }}",
+        "{{ undefined_name }}{{ messages[0].nope is defined }}{{ 'a' ~ 1 ~ none ~ [1] }}",
+    ],
+)
+def test_constructs_are_rendered_as_by_transformers(source):
+    # So that it is taken for the template of a conversation.
+    source += "{% for m in messages %}{{ m.role ~ m.content }}{% endfor %}"
+    theirs, _ = render_jinja_template(conversations=[MESSAGES], chat_template=source)
+    ours = ChatTemplate(source, tokens={}).render(MESSAGES, add_generation_prompt=False)
+    assert ours == theirs[0]
+
+
 TOOL_MESSAGES = [
     {"role": "user", "content": "Weather in Paris and Rome?"},
     {
@@ -198,6 +224,10 @@ LIMITED = {
     "precise rounding": "{{ 1.5|round(10**9, 'ceil') }}",
     "wide indent": "{{ 'a\nb'|indent(10**10) }}",
     "wide JSON": "{{ [1]|tojson(indent=10**10) }}",
+    "long batch": "{{ [1]|batch(10**9, 'x')|length }}",
+    "many slices": "{{ [1]|slice(10**9)|length }}",
+    "doubling by batch": GROW.replace("STEP", "[ns.x, ns.x]|batch(2)|list"),
+    "object in a truncated text": "{{ namespace(a=1)|truncate(1) }}",
     "wide time": "{{ strftime_now('%999999999d') }}",
     "wide bytes": "{{ (1).to_bytes(10**10, 'big') }}",
     "lorem ipsum": "{{ lipsum(n=10**9) }}",

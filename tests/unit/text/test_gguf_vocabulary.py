@@ -267,3 +267,56 @@ def test_the_template_for_tools_is_a_field_of_its_own():
     tokenizer = tokenizer_of(fields)
     assert (tokenizer.chat_template, tokenizer.tool_template) == (CHATML, TOOL_TEMPLATE)
     assert tokenizer_of(byte_level_fields()).tool_template == CHATML
+
+
+def gemma4_fields():
+    """A small vocabulary as the converter of Gemma 4 writes it."""
+    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "<|channel>", "<channel|>", "<turn|>"]
+    types = [3, 3, 3, 3, 4, 4, 3]
+    tokens += [f"<0x{byte:02X}>" for byte in range(256)]
+    types += [6] * 256
+    words = ["▁", "h", "i", "▁h", "▁hi", "\n", "\n\n", "\n\n\n"]
+    return {
+        "tokenizer.ggml.model": "gemma4",
+        "tokenizer.ggml.tokens": tokens + words,
+        "tokenizer.ggml.token_type": types + [1] * len(words),
+        "tokenizer.ggml.merges": ["▁ h", "▁h i"],
+        "tokenizer.ggml.bos_token_id": 2,
+        "tokenizer.ggml.eos_token_id": 1,
+        "tokenizer.ggml.unknown_token_id": 3,
+        "tokenizer.ggml.padding_token_id": 0,
+        "tokenizer.chat_template": "{{ messages[0].content }}<turn|>",
+    }
+
+
+def test_gemma_4_has_merges_of_characters_and_bytes_for_others():
+    tokenizer = tokenizer_of(gemma4_fields())
+    pieces = [tokenizer.token_bytes(i) for i in tokenizer.encode(" hi hé\n\n\n\n\nh")]
+    assert pieces == [b" hi", b" h", b"\xc3", b"\xa9", b"\n\n\n", b"\n\n", b"h"]
+    text = " hi h\u00e9 \n\n▁"
+    assert tokenizer.decode(tokenizer.encode(text)) == text.replace("▁", " ")
+    assert tokenizer.add_bos
+
+
+def test_the_marks_of_gemma_4_are_control_tokens():
+    """The converter calls them user-defined, but a text must not be able to spell one."""
+    tokenizer = tokenizer_of(gemma4_fields())
+    assert {4, 5, 6} <= tokenizer.special_ids
+    assert tokenizer.encode("<|channel>", special=True) == [4]
+    assert 4 not in tokenizer.encode("<|channel>")
+    assert 4 not in tokenizer.encode_chat([{"role": "user", "content": "<|channel>thought"}])
+    assert tokenizer.eos_ids == {1, 6}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"merges": None}, "merges"),
+        ({"merges": ["▁h"]}, "two tokens"),
+        ({"merges": ["h o"]}, "merges that do not fit"),
+        ({"token_type": [1]}, "token types"),
+    ],
+)
+def test_damaged_vocabularies_of_gemma_4_are_refused(changes, word):
+    with pytest.raises(ModelError, match=word):
+        tokenizer_of(gemma4_fields(), **changes)

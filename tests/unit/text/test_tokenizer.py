@@ -1,9 +1,14 @@
 import pytest
 
 from engine.api.errors import InvalidRequest
+from engine.api.tools import Tool
 from engine.text.gguf_vocabulary import read_tokenizer
 from engine.text.infill import InfillTokens
+from engine.text.message_forms import has_system_role
+from engine.text.tokenizer import Tokenizer
+from engine.text.tool_messages import template_tools
 from tests.fakes.tiny_vocabulary import byte_level_fields, sentencepiece_fields
+from tests.server.toy_tokenizer import byte_tokenizer
 
 
 def tokenizer_of(fields):
@@ -84,7 +89,46 @@ def test_chat_is_rendered_by_the_models_template(byte_level):
     assert not byte_level.render_chat(messages, add_generation_prompt=False).endswith("assistant\n")
 
 
-def test_a_model_without_a_template_uses_chatml(sentencepiece):
+def test_a_model_without_a_template_continues_text(sentencepiece):
     assert not sentencepiece.has_chat_template
-    text = sentencepiece.render_chat([{"role": "user", "content": "hello"}])
+    assert sentencepiece.continues_text
+    assert sentencepiece.notes == ("The model has no chat template: it continues text.",)
+    messages = [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": " world"},
+        {"role": "user", "content": "hello"},
+    ]
+    assert sentencepiece.render_chat(messages) == "<s>hello world\n\nhello"
+    ids = sentencepiece.encode_chat(messages[:1])
+    assert ids == [sentencepiece.bos_id, *sentencepiece.encode("hello")]
+    assert not has_system_role(sentencepiece.render_chat)
+
+
+def test_a_model_without_a_template_that_knows_its_marks_uses_chatml():
+    tokenizer = byte_tokenizer(template=None)
+    assert not tokenizer.has_chat_template
+    assert not tokenizer.continues_text
+    text = tokenizer.render_chat([{"role": "user", "content": "hello"}])
     assert text == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.mark.parametrize("adds_bos", [True, False])
+def test_a_text_that_is_continued_begins_as_the_model_expects(adds_bos):
+    fields = sentencepiece_fields() | {"tokenizer.ggml.add_bos_token": adds_bos}
+    tokenizer = read_tokenizer(fields, source="x", vocab_size=len(fields["tokenizer.ggml.tokens"]))
+    ids = tokenizer.encode_chat([{"role": "user", "content": "hello </s>"}])
+    assert (ids[0] == tokenizer.bos_id) is adds_bos
+    assert not tokenizer.eos_ids & set(ids)
+
+
+def test_tools_of_a_model_that_continues_text_are_written_into_it(sentencepiece):
+    tools = template_tools([Tool("weather", "", {"type": "object", "properties": {}})])
+    text = sentencepiece.render_chat([{"role": "user", "content": "hello"}], tools=tools)
+    assert text.startswith("<s>You can call these tools:")
+    assert text.endswith("\n\nhello")
+
+
+def test_a_copy_of_a_tokenizer_continues_text_too(sentencepiece):
+    copy = Tokenizer.from_fields(sentencepiece.to_fields())
+    assert copy.continues_text
+    assert copy.chat_template == sentencepiece.chat_template

@@ -1,7 +1,6 @@
 """`Place`: the function or assignment that operators change, and how they say what they change."""
 
 import ast
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -129,10 +128,6 @@ class Place:
         after = last.encode()[statement.end_col_offset or 0 :].decode("utf-8", "replace").strip()
         return not before.strip() and (not after or after.startswith("#"))
 
-    def lines_of(self, statements: Sequence[ast.stmt]) -> tuple[int, int]:
-        """The whole lines of adjacent statements, line ends included."""
-        return self._starts[statements[0].lineno - 1], self._starts[statements[-1].end_lineno or 1]
-
     def insert_before(self, statement: ast.stmt, lines: str, what: str, tier: int) -> Change | None:
         """New lines, without their margin, before a statement; None if it shares its line."""
         if not self.alone(statement):
@@ -177,10 +172,6 @@ class Place:
         if not isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
         return next((one for one in self.node.body if not _is_docstring(one)), None)
-
-    def of(self, kind: type[ast.AST]) -> Iterator[ast.AST]:
-        """The nodes of a class."""
-        return (node for node in self.nodes if isinstance(node, kind))
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -1,17 +1,24 @@
 """The tool `decide`: a yes or no, a choice or a score, from the probabilities of one token.
 
-It is one question of `POST /v1/decisions`. What the model says about an empty
-text is not subtracted: hosts ask whether something is in a text, and for an empty one the answer is no.
+It is one question of `POST /v1/decisions`. What the model says about an empty text is not subtracted: hosts
+ask whether something is in a text, and for an empty one the answer is no.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.server.mcp.api_client import ApiClient
 from app.server.mcp.tool import Arguments, Output, Tool, ToolCall, ToolError
 from app.server.mcp.tools.served_models import ModelName, generating_model
-from engine.api.decisions import MIN_LABEL_MASS, NO, YES
+from engine.api.decisions import (
+    MARGIN,
+    DecisionQuestion,
+    DecisionRules,
+    choice,
+    predicate,
+    score,
+)
+from engine.clients.decision_wire import decision_body, decisions
 from engine.decisions.labels import LETTERS as MAX_OPTIONS
 
 
@@ -32,23 +39,24 @@ class DecideArguments(Arguments):
     high: Annotated[int, Field(description="For a score: the highest.")] = 5
     model: ModelName = None
 
-    def answers(self) -> tuple[str, ...]:
-        """The options that the model chooses from.
+    def asked(self) -> DecisionQuestion:
+        """The question with the options that the model chooses from.
 
         Raises:
             ToolError: they do not fit the kind.
+            InvalidRequest: it says nothing.
         """
         if self.kind == "choice":
             if self.options is None or not 2 <= len(set(self.options)) == len(self.options):
                 raise ToolError("decide: a choice needs `options`, 2 to 26 different texts.")
-            return tuple(self.options)
+            return choice(self.question, self.options)
         if self.options is not None:
             raise ToolError(f"decide: `options` has no meaning for the kind {self.kind!r}.")
         if self.kind == "yes_no":
-            return YES, NO
+            return predicate(self.question)
         if not 1 <= self.high - self.low < MAX_OPTIONS:
             raise ToolError(f"decide: a scale from `low` to `high` has 2 to {MAX_OPTIONS} steps.")
-        return tuple(str(step) for step in range(self.low, self.high + 1))
+        return score(self.question, range(self.low, self.high + 1))
 
 
 class Decided(Output):
@@ -59,8 +67,8 @@ class Decided(Output):
     sure: Annotated[
         bool,
         Field(
-            description="Whether it is ahead of the next one by 0.1 or more, and the model would say one of "
-            "the options at all."
+            description=f"Whether it is ahead of the next one by {MARGIN} or more, and the model would say "
+            "one of the options at all."
         ),
     ]
     score: Annotated[
@@ -78,43 +86,17 @@ class Decided(Output):
 
 async def decide(call: ToolCall, given: DecideArguments) -> Decided:
     """Decide a question."""
-    options = given.answers()
-    body = {
-        "model": await generating_model(call.api, given.model),
-        "input": given.question if given.text is None else given.text,
-        "questions": [_question(given, options)],
-        "min_label_mass": 0,
-    }
-    return _output(options, await _answer(call.api, body))
-
-
-def _question(given: DecideArguments, options: tuple[str, ...]) -> dict[str, Any]:
-    head = {"instructions": given.question}
-    if given.kind == "yes_no":
-        return {**head, "type": "predicate"}
-    if given.kind == "choice":
-        return {**head, "type": "choice", "choices": [{"value": one} for one in options]}
-    return {**head, "type": "score", "levels": [{"label": one} for one in options]}
-
-
-async def _answer(api: ApiClient, body: dict[str, Any]) -> dict[str, Any]:
-    (answer,) = (await api.post("/v1/decisions", body))["answers"]
-    return dict(answer)
-
-
-def _output(options: tuple[str, ...], answer: dict[str, Any]) -> Decided:
-    mean = None
-    if answer["type"] == "predicate":
-        shares = [answer["probability"], 1 - answer["probability"]]
-    else:
-        shares = [one["probability"] for one in answer["probabilities"]]
-    if answer["type"] == "score":
-        mean = int(options[0]) + answer["score"]
+    question, rules = given.asked(), DecisionRules()
+    text = given.question if given.text is None else given.text
+    model = await generating_model(call.api, given.model)
+    body = decision_body(model, text, [question], rules)
+    found = decisions(await call.api.post("/v1/decisions", body), [question], rules)
+    (answer,) = found.answers
     return Decided(
-        answer=options[max(range(len(shares)), key=shares.__getitem__)],
-        probabilities=dict(zip(options, shares, strict=True)),
-        sure=not answer["abstained"] and answer["label_mass"] >= MIN_LABEL_MASS,
-        score=mean,
+        answer=answer.label,
+        probabilities=dict(zip(question.options, answer.probabilities, strict=True)),
+        sure=answer.outcome == "decided",
+        score=answer.score if question.kind == "score" else None,
     )
 
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::{Executor, ExecutorConfig, kv_shape, limits_of};
 use crate::arena::with_reserved_bytes;
 use crate::error::KernelError;
-use crate::format::{TensorSource, open_weights};
+use crate::format::{TensorSource, open_model_weights};
 use crate::pool::Pool;
 use crate::quantize::WeightMode;
 use crate::recurrent::states::StateCache;
@@ -42,7 +42,8 @@ impl Executor {
         paths: &[PathBuf],
         config: &ExecutorConfig,
     ) -> Result<MemoryPlan, KernelError> {
-        let source = open_weights(paths).map_err(|error| KernelError::model(error.to_string()))?;
+        let source = open_model_weights(paths, spec.quantization)
+            .map_err(|error| KernelError::model(error.to_string()))?;
         Self::plan_memory_of(spec, source.as_ref(), config)
     }
 

@@ -144,6 +144,8 @@ pub enum Problem {
     NoSafetensors,
     #[error("has no tensor {name} in {shard}, where its index puts it; fetch the model again")]
     MissingFromShard { name: String, shard: String },
+    #[error("has a quantised matrix {name} {reason}; it is damaged")]
+    BadGroups { name: String, reason: String },
     #[error("holds no tensor {0}; it is not a complete model of this architecture")]
     NoTensor(String),
 }

@@ -15,6 +15,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gguf;
+mod grouped;
 mod mapped_file;
 pub mod safetensors;
 mod tensor_source;
@@ -23,9 +24,23 @@ use std::path::Path;
 
 pub use error::{FormatError, Problem};
 pub use gguf::GgufSet;
+pub use grouped::{GroupedSource, Scheme};
 pub use mapped_file::MappedFile;
 pub use safetensors::{SafetensorsFile, SafetensorsSet};
-pub use tensor_source::{TensorSource, TensorView};
+pub use tensor_source::{RowBuffer, TensorSource, TensorView};
+
+/// Opens a model's weights, of which matrices are stored as `scheme` says if it is given: [`open_weights`] for all others.
+///
+/// Reads headers, and of such matrices zero points and group indices.
+pub fn open_model_weights(
+    paths: &[impl AsRef<Path>],
+    scheme: Option<Scheme>,
+) -> Result<Box<dyn TensorSource>, FormatError> {
+    match scheme {
+        Some(scheme) => Ok(Box::new(GroupedSource::open_files(paths, scheme)?)),
+        None => open_weights(paths),
+    }
+}
 
 /// Opens a model's weights: one GGUF file or all parts of a split one, one safetensors directory, or one or more safetensors
 /// files.

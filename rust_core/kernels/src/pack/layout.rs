@@ -322,7 +322,7 @@ impl PanelKind {
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
             DType::Q4_0 => Self::Quant(QuantLayout::Q4_0),
-            DType::Q4_1 => Self::Quant(QuantLayout::Q4_1),
+            DType::Q4_1 | DType::Int4 => Self::Quant(QuantLayout::Q4_1),
             DType::Q5_0 => Self::Quant(QuantLayout::Q5_0),
             DType::Q5_1 => Self::Quant(QuantLayout::Q5_1),
             DType::Q8_0 => Self::Quant(QuantLayout::Q8_0),

@@ -229,6 +229,11 @@ pub(crate) mod tests {
                     DType::Q8_0 | DType::Q4_0 | DType::Q5_0 | DType::IQ4NL | DType::IQ4XS => {
                         half_at(&mut bytes, 0, small)
                     }
+                    DType::Int4 => {
+                        bytes[start..start + 4].copy_from_slice(&small.to_le_bytes());
+                        let zero = (random.bits() % 17) as f32;
+                        bytes[start + 4..start + 8].copy_from_slice(&zero.to_le_bytes());
+                    }
                     DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => {
                         half_at(&mut bytes, 0, small);
                         half_at(&mut bytes, 2, small * random.unit());

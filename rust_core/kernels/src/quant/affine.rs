@@ -3,7 +3,7 @@
 //! Weights are packed from this view, so the kernels support four code widths, whatever the order of the file's bits.
 
 use super::{
-    DType, iq4_nl, iq4_xs, mxfp4, q2_k, q3_k, q4_0, q4_1, q4_k, q5_0, q5_1, q5_k, q6_k, q8_0,
+    DType, int4, iq4_nl, iq4_xs, mxfp4, q2_k, q3_k, q4_0, q4_1, q4_k, q5_0, q5_1, q5_k, q6_k, q8_0,
 };
 
 /// Scale and minimum of one group.
@@ -35,6 +35,7 @@ pub fn group_size(dtype: DType) -> usize {
         DType::Q8_0
         | DType::Q4_0
         | DType::Q4_1
+        | DType::Int4
         | DType::Q5_0
         | DType::Q5_1
         | DType::IQ4NL
@@ -56,7 +57,7 @@ pub fn code_bits(dtype: DType) -> u32 {
     match dtype {
         DType::Q2K => 2,
         DType::Q3K => 3,
-        DType::Q4_0 | DType::Q4_1 | DType::Q4K => 4,
+        DType::Q4_0 | DType::Q4_1 | DType::Int4 | DType::Q4K => 4,
         DType::Q5_0 | DType::Q5_1 | DType::Q5K => 5,
         DType::Q6K => 6,
         DType::Q8_0 | DType::IQ4NL | DType::IQ4XS | DType::MXFP4 => 8,
@@ -100,6 +101,7 @@ pub fn unpack_row_affine(
         DType::Q8_0 => q8_0::unpack,
         DType::Q4_0 => q4_0::unpack,
         DType::Q4_1 => q4_1::unpack,
+        DType::Int4 => int4::unpack,
         DType::Q5_0 => q5_0::unpack,
         DType::Q5_1 => q5_1::unpack,
         DType::IQ4NL => iq4_nl::unpack,

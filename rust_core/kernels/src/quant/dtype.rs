@@ -12,6 +12,8 @@ pub enum DType {
     Q4_0,
     /// 32 nibbles, f16 scale and minimum.
     Q4_1,
+    /// 32 nibbles, f32 scale and zero point: groups of GPTQ, AWQ and compressed-tensors checkpoints.
+    Int4,
     /// 32 5-bit codes around 16 and one f16 scale.
     Q5_0,
     /// 32 5-bit codes, f16 scale and minimum.
@@ -36,13 +38,14 @@ pub enum DType {
 
 impl DType {
     /// Every type, for tests and tables.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::F32,
         Self::F16,
         Self::BF16,
         Self::Q8_0,
         Self::Q4_0,
         Self::Q4_1,
+        Self::Int4,
         Self::Q5_0,
         Self::Q5_1,
         Self::IQ4NL,
@@ -87,6 +90,7 @@ impl DType {
             Self::Q8_0 => "Q8_0",
             Self::Q4_0 => "Q4_0",
             Self::Q4_1 => "Q4_1",
+            Self::Int4 => "INT4",
             Self::Q5_0 => "Q5_0",
             Self::Q5_1 => "Q5_1",
             Self::IQ4NL => "IQ4_NL",
@@ -112,6 +116,7 @@ impl DType {
             Self::Q8_0
             | Self::Q4_0
             | Self::Q4_1
+            | Self::Int4
             | Self::Q5_0
             | Self::Q5_1
             | Self::IQ4NL
@@ -128,6 +133,7 @@ impl DType {
             Self::Q8_0 => 2 + 32,
             Self::Q4_0 | Self::IQ4NL => 2 + 16,
             Self::Q4_1 => 2 + 2 + 16,
+            Self::Int4 => 4 + 4 + 16,
             Self::Q5_0 => 2 + 4 + 16,
             Self::Q5_1 => 2 + 2 + 4 + 16,
             Self::MXFP4 => 1 + 16,

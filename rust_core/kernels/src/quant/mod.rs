@@ -12,6 +12,7 @@ mod block_scales;
 mod blocks;
 mod dtype;
 mod float;
+mod int4;
 mod iq4_nl;
 mod iq4_xs;
 mod mxfp4;
@@ -55,6 +56,7 @@ pub fn dequantize_row(dtype: DType, bytes: &[u8], out: &mut [f32]) {
         DType::Q8_0 => q8_0::dequantize(bytes, out),
         DType::Q4_0 => q4_0::dequantize(bytes, out),
         DType::Q4_1 => q4_1::dequantize(bytes, out),
+        DType::Int4 => int4::dequantize(bytes, out),
         DType::Q5_0 => q5_0::dequantize(bytes, out),
         DType::Q5_1 => q5_1::dequantize(bytes, out),
         DType::IQ4NL => iq4_nl::dequantize(bytes, out),

@@ -18,7 +18,7 @@ fn f16_fields(dtype: DType) -> &'static [usize] {
         DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[0, 2],
         DType::Q3K => &[108],
         DType::Q6K => &[208],
-        DType::F32 | DType::F16 | DType::BF16 | DType::MXFP4 => &[],
+        DType::F32 | DType::F16 | DType::BF16 | DType::MXFP4 | DType::Int4 => &[],
     }
 }
 
@@ -32,6 +32,11 @@ fn row(dtype: DType) -> impl Strategy<Value = Vec<u8>> {
             for &at in f16_fields(dtype) {
                 let scale = f16::from_f32(scales.next().unwrap());
                 block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            }
+            if dtype == DType::Int4 {
+                let zero = f32::from(block[4] % 17);
+                block[..4].copy_from_slice(&scales.next().unwrap().to_le_bytes());
+                block[4..8].copy_from_slice(&zero.to_le_bytes());
             }
             if dtype == DType::MXFP4 {
                 block[0] = block[0].clamp(1, 246); // no overflow
@@ -100,6 +105,9 @@ fn four_bit_blocks_hold_low_halves_first() {
         &[&half(0.5)[..], &half(1.0), &nibbles].concat(),
     );
     assert_eq!((out[0], out[16], out[1]), (8.5, 2.0, 1.0));
+    let floats = [0.5f32.to_le_bytes(), 3f32.to_le_bytes()].concat();
+    let out = dequantized(DType::Int4, &[&floats[..], &nibbles].concat());
+    assert_eq!((out[0], out[16], out[1]), (6.0, -0.5, -1.5));
 }
 
 #[test]

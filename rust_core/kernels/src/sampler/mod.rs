@@ -22,6 +22,7 @@ pub mod dry;
 mod gumbel;
 pub mod mask;
 mod penalties;
+pub mod row_sampler;
 mod score;
 mod select;
 mod truncate;
@@ -106,6 +107,41 @@ pub const SAMPLING_ROW_LAYOUT: [(&str, usize, usize); 15] = {
 };
 
 impl SamplingRow {
+    /// The parameters in a record of `SAMPLING_DTYPE`; None if it has another size.
+    pub fn read(record: &[u8]) -> Option<Self> {
+        if record.len() != size_of::<Self>() {
+            return None;
+        }
+        // SAFETY: a whole record, whose fields are numbers of which every bit pattern is one.
+        Some(unsafe { record.as_ptr().cast::<Self>().read_unaligned() })
+    }
+
+    /// Whether all are in range, in a step with so many entries of breaker tails.
+    pub fn is_sane(&self, tails: usize) -> bool {
+        self.temperature >= 0.0
+            && self.temperature.is_finite()
+            && self.top_p > 0.0
+            && (0.0..=1.0).contains(&self.min_p)
+            && self.repetition_penalty > 0.0
+            && self.repetition_penalty.is_finite()
+            && self.presence_penalty.is_finite()
+            && self.frequency_penalty.is_finite()
+            && (self.dry_multiplier == 0.0 || self.has_sane_dry(tails))
+            && self.top_k >= 0
+            && (-1..=MAX_TOP_LOGPROBS as i32).contains(&self.num_logprobs)
+    }
+
+    fn has_sane_dry(&self, tails: usize) -> bool {
+        (0.0..=f32::MAX).contains(&self.dry_multiplier)
+            && (1.0..=f32::MAX).contains(&self.dry_base)
+            && self.dry_allowed_length >= 0
+            && self.dry_penalty_last_n >= -1
+            && self.first_breaker >= 0
+            && self.num_breakers >= 0
+            && (self.first_breaker as usize + self.num_breakers as usize) * dry::MAX_BREAKER_TAIL
+                <= tails
+    }
+
     fn dry(&self) -> dry::Params {
         dry::Params {
             multiplier: self.dry_multiplier,

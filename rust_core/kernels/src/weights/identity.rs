@@ -24,7 +24,8 @@ impl Plan<'_> {
     /// quantises differently does not use the files of another one.
     pub(super) fn identity(&self) -> [u8; 16] {
         let mut hash = Xxh3::new();
-        hash.update(format!("{LAYOUT} {}", self.bytes()).as_bytes());
+        let reading = self.source.reading();
+        hash.update(format!("{LAYOUT} {} {reading}", self.bytes()).as_bytes());
         let mut sampled: Vec<(DType, DType, PanelKind)> = Vec::new();
         for entry in &self.entries {
             let Entry {

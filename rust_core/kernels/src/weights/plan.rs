@@ -55,7 +55,7 @@ impl Needed {
 
 /// Layout of the arena, computed before packing.
 pub(super) struct Plan<'a> {
-    source: &'a dyn TensorSource,
+    pub(super) source: &'a dyn TensorSource,
     mode: WeightMode,
     pub(super) entries: Vec<Entry>,
     /// The entries of each part, in the order in which a step reads them: the embeddings, each layer, and what follows.
@@ -247,7 +247,7 @@ impl<'a> Plan<'a> {
                     let (part, first) = (outputs.start / part_rows, outputs.start % part_rows);
                     let tensor = &parts[part];
                     let outputs = first..first + outputs.len();
-                    let (rows_of, rows) = stored.of(tensor, &entry.place, outputs);
+                    let (rows_of, rows) = stored.of(self.source, tensor, &entry.place, outputs);
                     if tensor.dtype == entry.dtype {
                         pack_panel(&rows_of, entry.kind, rows.clone(), &mut scratch, out);
                     } else {
@@ -291,7 +291,7 @@ impl<'a> Plan<'a> {
         let elements: usize = tensor.shape.iter().product();
         let last = len.checked_sub(1).map_or(0, |last| place.row(last));
         let fits = last < elements && (!place.is_whole() || elements == len);
-        if !fits || tensor.dtype.is_quantized() || place.transposed {
+        if !fits || tensor.dtype.is_quantized() || !tensor.is_stored() || place.transposed {
             return Err(KernelError::model(format!(
                 "Tensor {name} has shape {:?} and type {}, but this model needs {len} floats.",
                 tensor.shape,
@@ -380,7 +380,8 @@ fn check_place(
     };
     let last = outputs.checked_sub(1).map_or(0, |last| place.row(last));
     let fits = last < rows && (!place.is_whole() || rows == outputs) && cols == inputs;
-    if fits && !(place.transposed && tensor.dtype.is_quantized()) {
+    let floats = !tensor.dtype.is_quantized() && tensor.is_stored();
+    if fits && (floats || !place.transposed) {
         return Ok(());
     }
     let (needed, kind) = if place.transposed {

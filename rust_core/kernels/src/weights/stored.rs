@@ -1,8 +1,9 @@
-//! Rows of a weight as they are stored: a whole tensor, some of its rows, or columns of a transposed one.
+//! Rows of a weight as they are stored: a whole tensor, some of its rows, columns of a transposed one, or rows that its source
+//! unpacks.
 
 use std::ops::Range;
 
-use crate::format::TensorView;
+use crate::format::{RowBuffer, TensorSource, TensorView};
 use crate::pack::PANEL_COLUMNS;
 use crate::spec::TensorRef;
 
@@ -11,15 +12,17 @@ use crate::spec::TensorRef;
 pub struct StoredRows {
     bytes: Vec<u8>,
     shape: [usize; 2],
+    unpacked: RowBuffer,
 }
 
 impl StoredRows {
-    /// Rows `rows` (at most 16) of the weight at `place` in `tensor`: a matrix, and which of its rows they are.
+    /// Rows `rows` (at most 16) of the weight at `place` in `tensor` of `source`: a matrix, and which of its rows they are.
     ///
     /// # Panics
     /// If the rows are not in the tensor.
     pub fn of<'a>(
         &'a mut self,
+        source: &'a dyn TensorSource,
         tensor: &TensorView<'a>,
         place: &TensorRef,
         rows: Range<usize>,
@@ -29,12 +32,19 @@ impl StoredRows {
             return (self.columns(tensor, place, rows.clone()), 0..rows.len());
         }
         let (first, last) = (place.row(rows.start), place.row(rows.end.max(1) - 1));
-        if rows.is_empty() || last + 1 - first == rows.len() {
-            return (*tensor, first..first + rows.len());
+        let together = rows.is_empty() || last + 1 - first == rows.len();
+        let stored = first..first + rows.len();
+        match (together, tensor.is_stored()) {
+            (true, true) => return (*tensor, stored),
+            (true, false) => {
+                let view = source.rows(tensor, stored, &mut self.unpacked);
+                return (view, 0..rows.len());
+            }
+            _ => self.bytes.clear(),
         }
-        self.bytes.clear();
-        for row in rows.clone() {
-            self.bytes.extend_from_slice(tensor.row(place.row(row)));
+        for row in rows.clone().map(|row| place.row(row)) {
+            let row = source.rows(tensor, row..row + 1, &mut self.unpacked);
+            self.bytes.extend_from_slice(row.bytes);
         }
         self.shape = [rows.len(), tensor.cols()];
         (self.view(tensor), 0..rows.len())
@@ -80,6 +90,7 @@ pub fn stacked_inputs(tensor: &TensorView<'_>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::FormatError;
     use crate::pack::tests::TestTensor;
     use crate::quant::{DType, dequantize_row};
     use crate::spec::tests::whole;
@@ -93,11 +104,58 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// The values of `rows` of the weight at `place`.
+    /// A source of one tensor, whose rows it may unpack.
+    struct One<'t> {
+        tensor: &'t TestTensor,
+        unpacks: bool,
+    }
+
+    impl TensorSource for One<'_> {
+        fn names(&self) -> Vec<&str> {
+            vec!["test"]
+        }
+
+        fn tensor(&self, _name: &str) -> Result<TensorView<'_>, FormatError> {
+            let mut view = self.tensor.view();
+            if self.unpacks {
+                view.bytes = &[];
+            }
+            Ok(view)
+        }
+
+        fn rows<'a>(
+            &'a self,
+            _tensor: &TensorView<'a>,
+            rows: Range<usize>,
+            buffer: &'a mut RowBuffer,
+        ) -> TensorView<'a> {
+            buffer.select(&self.tensor.view(), rows)
+        }
+
+        fn release(&self, _name: &str) {}
+
+        fn release_rows(&self, _name: &str, _rows: Range<usize>) {}
+    }
+
+    /// The values of `rows` of the weight at `place`, whether or not its source unpacks them.
     fn values(tensor: &TestTensor, place: &TensorRef, rows: Range<usize>) -> Vec<Vec<f32>> {
+        let values = values_of(tensor, false, place, rows.clone());
+        if !place.transposed {
+            assert_eq!(values_of(tensor, true, place, rows), values);
+        }
+        values
+    }
+
+    fn values_of(
+        tensor: &TestTensor,
+        unpacks: bool,
+        place: &TensorRef,
+        rows: Range<usize>,
+    ) -> Vec<Vec<f32>> {
         let mut stored = StoredRows::default();
-        let view = tensor.view();
-        let (matrix, rows) = stored.of(&view, place, rows);
+        let source = One { tensor, unpacks };
+        let view = source.tensor("test").unwrap();
+        let (matrix, rows) = stored.of(&source, &view, place, rows);
         let row = |row| {
             let mut values = vec![0.0; matrix.cols()];
             dequantize_row(matrix.dtype, matrix.row(row), &mut values);

@@ -41,12 +41,21 @@ SPEC = AgentSpec("edges", "audit", "Finds.", "You find.", (), (), "Findings")
 
 class Help:
     def __init__(
-        self, script=(), *, upto=Capability.WRITE, questions=(), scores=None, tokens=10**6
+        self,
+        script=(),
+        *,
+        upto=Capability.WRITE,
+        questions=(),
+        scores=None,
+        tokens=10**6,
+        allow_model=False,
     ):
         self.client = ScriptedClient(script, scores=scores)
         ranks = {one: float(one.rank <= upto.rank) for one in list(Capability)[1:]}
         phase = StepsPhase(
-            ModelSession(self.client), profile=CapabilityProfile("m", ranks, frozenset(questions))
+            ModelSession(self.client),
+            profile=CapabilityProfile("m", ranks, frozenset(questions)),
+            allow_model=allow_model,
         )
         self.log = EventLog("r", clock=lambda: 0.0)
         self.notes = []
@@ -147,8 +156,7 @@ async def test_no_patch_is_asked_for_of_a_file_with_private_data():
 
 @pytest.mark.parametrize("use", ["writer", "propose"])
 async def test_a_model_that_is_only_allowed_to_write_is_named(use):
-    case = Help([answer("x")], upto=Capability.TEXT)
-    case.help._phase._allow_model = True
+    case = Help([answer("x")], upto=Capability.TEXT, allow_model=True)
     await (case.help.writer() if use == "writer" else case.help.propose(FINDING, case.workspace))
     assert case.notes[0].startswith("--allow-model: ")
 

@@ -8,7 +8,9 @@ from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from engine.text.tool_calls import thresholds
 from engine.text.tool_calls.thresholds import CallThresholds, Threshold
 from tests.fakes.family_templates import QWEN
+from tests.fakes.tiny_checkpoint import tiny_config, write_checkpoint
 from tests.fakes.tiny_gguf import write_tiny_gguf
+from tests.fakes.tiny_vocabulary import base_fields
 from tests.parity.cached_loading import load
 
 MEASURED = CallThresholds(Threshold(1.0), Threshold(0.0), Threshold(-0.5))
@@ -32,7 +34,8 @@ def test_add_list_show_verify_remove(run, model_file):
     assert row.split()[-1].endswith(".gguf")  # a pipe gets the path whole, however long
     shown = run("show", "mine").stdout
     assert "Tiny [bold]Thing" in shown
-    assert "llama, 2 layers" in shown
+    assert "2 layers: with all tokens; with 4 heads of 8 and 2 for keys and values; " in shown
+    assert "feed-forward 64 (SiLU, gated)" in shown
     assert "of weights" in shown
     assert "bytes per token in f16" in shown
     assert "every file matches its digest" in run("verify", "mine").stdout
@@ -47,7 +50,7 @@ def test_json(run, model_file):
     assert listed["path"] == str(model_file)
     shown = json.loads(run("show", "tiny", "--json").stdout)
     assert shown["architecture"] == "llama"
-    assert shown["spec"]["num_layers"] == 2
+    assert len(shown["spec"]["layers"]) == 2
 
 
 def test_show_tells_what_of_a_file_is_not_used(run, tmp_path):
@@ -59,6 +62,16 @@ def test_show_tells_what_of_a_file_is_not_used(run, tmp_path):
     ]
     assert "it is ignored." in run("show", file).stdout
     assert "odd is ready" in run("add", file).stdout
+
+
+def test_show_tells_that_a_base_model_continues_text(run, tmp_path):
+    file = str(write_tiny_gguf(tmp_path / "base.gguf", fields=base_fields()))
+    shown = json.loads(run("show", file, "--json").stdout)
+    assert not shown["chat_template"]
+    assert shown["notes"] == ["The model has no chat template: it continues text."]
+    assert "none: the model continues text" in run("show", file).stdout
+    plain = str(write_tiny_gguf(tmp_path / "p.gguf", fields={"tokenizer.chat_template": None}))
+    assert "none: ChatML is used" in run("show", plain).stdout
 
 
 def test_show_names_the_form_of_tool_calls(run, tmp_path):
@@ -156,3 +169,15 @@ def test_the_packed_weights_of_all_models_can_be_removed(run, model_file, tmp_pa
     assert len(packed(tmp_path, other)) == 2
     assert run("clear-cache").exit_code == 0
     assert list((tmp_path / "cache" / "weights").iterdir()) == []
+
+
+def test_list_names_the_format(run, model_file, tmp_path):
+    write_checkpoint(tmp_path / "floats")
+    settings = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    later = write_checkpoint(tmp_path / "awq")
+    for path in (model_file, tmp_path / "floats", later):
+        assert "is ready" in run("add", str(path)).stdout
+    (later / "config.json").write_text(json.dumps(tiny_config(quantization_config=settings)))
+    formats = {model["name"]: model["format"] for model in json.loads(run("list", "--json").stdout)}
+    assert formats == {"tiny": "GGUF", "floats": "safetensors", "awq": "AWQ 4-bit, groups of 128"}
+    assert "AWQ 4-bit, groups of 128" in run("list").stdout

@@ -692,3 +692,10 @@ def test_documents_are_attached(chat, tmp_path, monkeypatch):
     assert "Error: secret.pdf can't be attached: it is protected by a password." in chat(
         "@secret.pdf"
     )
+
+
+def test_a_model_without_a_chat_template_is_told_once_but_not_in_a_pipe(chat):
+    chat.client.continues_text = True
+    told = "Note: toy has no chat template: it continues text."
+    assert chat("Once upon", "a time", typed=True).count(told) == 1
+    assert told not in chat("Once upon")

@@ -34,6 +34,8 @@ pub struct TensorInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementType {
     Supported(DType),
+    /// Signed integers of 32 or 64 bits, of which quantised checkpoints are made.
+    Integers(usize),
     /// An unsupported type: its name in the file, quoted, and its size in bytes if known.
     Other(String, Option<usize>),
 }
@@ -46,8 +48,10 @@ impl ElementType {
             "BF16" => Self::Supported(DType::BF16),
             "BOOL" | "U8" | "I8" | "F8_E4M3" | "F8_E5M2" => Self::Other(quoted(name), Some(1)),
             "U16" | "I16" => Self::Other(quoted(name), Some(2)),
-            "U32" | "I32" => Self::Other(quoted(name), Some(4)),
-            "U64" | "I64" | "F64" => Self::Other(quoted(name), Some(8)),
+            "I32" => Self::Integers(4),
+            "I64" => Self::Integers(8),
+            "U32" => Self::Other(quoted(name), Some(4)),
+            "U64" | "F64" => Self::Other(quoted(name), Some(8)),
             _ => Self::Other(quoted(name), None),
         }
     }
@@ -55,6 +59,7 @@ impl ElementType {
     fn bytes(&self) -> Option<usize> {
         match self {
             Self::Supported(dtype) => Some(dtype.block_bytes()),
+            Self::Integers(bytes) => Some(*bytes),
             Self::Other(_, bytes) => *bytes,
         }
     }
@@ -64,6 +69,7 @@ impl fmt::Display for ElementType {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Supported(dtype) => out.write_str(dtype.name()),
+            Self::Integers(bytes) => write!(out, "\"I{}\"", 8 * bytes),
             Self::Other(name, _) => out.write_str(name),
         }
     }

@@ -38,6 +38,12 @@ impl SafetensorsFile {
         self.file.path()
     }
 
+    /// The description and the bytes of a tensor of any element type.
+    pub fn entry(&self, name: &str) -> Option<(&TensorInfo, &[u8])> {
+        let info = self.header.tensor(name)?;
+        Some((info, &self.file[info.range.clone()]))
+    }
+
     /// Every tensor, sorted by byte range.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.header.tensors

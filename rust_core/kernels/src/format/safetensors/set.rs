@@ -10,8 +10,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::super::error::quoted;
 use super::super::{FormatError, MappedFile, Problem, TensorSource, TensorView};
-use super::SafetensorsFile;
 use super::header::parse_json;
+use super::{SafetensorsFile, TensorInfo};
 
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
@@ -90,6 +90,16 @@ impl SafetensorsSet {
     /// The files, in the order they were opened.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.shards.iter().map(SafetensorsFile::path)
+    }
+
+    /// The description and the bytes of a tensor of any element type.
+    pub fn entry(&self, name: &str) -> Option<(&TensorInfo, &[u8])> {
+        self.shard(name)?.entry(name)
+    }
+
+    /// The path that stands for the whole model in messages.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn shard(&self, name: &str) -> Option<&SafetensorsFile> {

@@ -218,6 +218,29 @@ async def test_files_with_other_line_ends_keep_them(shop):
     assert case.diff.count("\r\n") > 2
 
 
+async def test_a_byte_order_mark_stays(shop):
+    data = (shop / "shop.py").read_bytes()
+    (shop / "shop.py").write_bytes(b"\xef\xbb\xbf" + data)
+    case = Case(shop)
+    (decision,) = await case.run()
+    assert decision.accepted, decision.reason
+    assert "\ufeff" not in case.diff
+
+
+async def test_files_beside_the_suspect_s_may_have_another_encoding(shop):
+    (shop / "names.txt").write_bytes("Käse\n".encode("latin-1"))
+    case = Case(shop)
+    (decision,) = await case.run()
+    assert decision.accepted, decision.reason
+
+
+async def test_a_file_in_another_encoding_is_no_suspect(shop):
+    text = "# coding: latin-1\n# Käse\n" + (shop / "shop.py").read_text()
+    (shop / "shop.py").write_bytes(text.encode("latin-1"))
+    (decision,) = await Case(shop).run()
+    assert "no code of the project that may be changed" in decision.reason
+
+
 METHOD = """import os
 
 

@@ -12,6 +12,8 @@ from agents.api.finding import Severity
 from agents.model.profile import CapabilityProfile
 from agents.model.session import ModelSession
 from agents.runs.approvals import Approvals
+from agents.sandbox.sandbox import SandboxUnavailable
+from agents.steps.code import change_agreement
 from agents.steps.model_phase import StepsPhase
 from tests.fakes.scripted_client import ScriptedClient
 
@@ -59,9 +61,9 @@ def project(tmp_path):
 class Runner:
     """A cluster with a scripted model, whose approvals are decided by tool."""
 
-    def __init__(self, script, **decisions):
+    def __init__(self, script, *, profile=None, **decisions):
         self.client = ScriptedClient(script)
-        profile = CapabilityProfile("m", ALL)
+        profile = profile or CapabilityProfile("m", ALL)
         self.approvals = Approvals(has_approver=True)
         self.asked = []
         self.decisions = decisions
@@ -151,12 +153,27 @@ async def test_tests_that_may_not_run_do_not_decide(project):
     assert "No test or example shows that it does what was asked." in result.output.reason
 
 
+CLAMP = "def clamp(value: int, most: int) -> int:\n    return value\n"
+
+
+async def test_without_a_sandbox_a_change_is_written_and_not_compared(project, monkeypatch):
+    async def run_calls(*given):
+        raise SandboxUnavailable("There is none.")
+
+    monkeypatch.setattr(change_agreement, "run_calls", run_calls)
+    (project / "prices.py").write_text(f"{PRICES}\n\n{CLAMP}")
+    runner = Runner([CLAMP.replace("return value", "return min(value, most)")], shell="deny")
+    result = await runner.run("coder", project, "`clamp` shall return no more than most.")
+    assert "+    return min(value, most)" in result.output.diff
+    (chosen,) = runner.of(RunEventType.CANDIDATE_CHOSEN)
+    assert chosen["decided_by"] == "likelihood"
+
+
 async def test_where_nothing_decides_most_candidates_do(project):
-    clamp = "def clamp(value: int, most: int) -> int:\n    return value\n"
-    (project / "prices.py").write_text(PRICES + "\n\n" + clamp)
-    wrong = clamp.replace("return value", "return most")
-    right = clamp.replace("return value", "return min(value, most)")
-    other = clamp.replace("return value", "return most if value > most else value")
+    (project / "prices.py").write_text(PRICES + "\n\n" + CLAMP)
+    wrong = CLAMP.replace("return value", "return most")
+    right = CLAMP.replace("return value", "return min(value, most)")
+    other = CLAMP.replace("return value", "return most if value > most else value")
     runner = Runner([wrong, right, other, right, right, other, right, wrong], shell="deny")
     result = await runner.run("coder", project, "`clamp` shall return no more than most.")
     assert "+    return min(value, most)" in result.output.diff
@@ -226,8 +243,7 @@ async def test_a_rename_needs_no_model(project):
 
 
 async def test_a_model_that_cannot_write_is_not_asked(project):
-    runner = Runner([])
-    runner.cluster._model._given = CapabilityProfile("m", {Capability.TEXT: 1.0})
+    runner = Runner([], profile=CapabilityProfile("m", {Capability.TEXT: 1.0}))
     result = await runner.run("coder", project, "Give `total` a discount.")
     assert "needs a model" in result.output.cannot_do
     assert runner.client.requests == []
@@ -270,17 +286,18 @@ async def test_the_debugger_mends_a_failure(project):
 
 async def test_the_debugger_writes_code_whatever_its_diagnoses_were_measured_to_be(project):
     (project / "prices.py").write_text(PRICES.replace("sum(prices)", "sum(price)"))
-    runner = Runner(["def total(prices):\n    return sum(prices)\n"])
-    runner.cluster._model._given = CapabilityProfile("m", ALL, outputs={"Diagnosis": 0.0})
+    runner = Runner(
+        ["def total(prices):\n    return sum(prices)\n"],
+        profile=CapabilityProfile("m", ALL, outputs={"Diagnosis": 0.0}),
+    )
     result = await runner.run("debugger", project, document=TRACE)
     assert "+    return sum(prices)" in result.output.diff
 
 
 @pytest.mark.parametrize(("share", "asked"), [(1.0, True), (0.0, False)])
 async def test_a_failure_without_a_trace_is_diagnosed_if_that_was_measured(project, share, asked):
-    runner = Runner(["{}"])
+    runner = Runner(["{}"], profile=CapabilityProfile("m", ALL, outputs={"Diagnosis": share}))
     runner.client.hold = True
-    runner.cluster._model._given = CapabilityProfile("m", ALL, outputs={"Diagnosis": share})
     budget = Budget(seconds=0.5) if asked else Budget()
     result = await runner.run("debugger", project, "total fails. Why?", budget=budget)
     assert bool(runner.client.requests) is asked

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from agents.edits import FileEdit
+from agents.project_tests.plan import TestCommand
 from agents.project_tests.results import TestResults
 from agents.steps.code import tried_tests
 from agents.steps.code.tried_tests import TriedTests
+
+PYTEST = TestCommand("pytest", "the environment", "it has pytest", ("python", "-m", "pytest"))
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def scratch(tmp_path, monkeypatch):
 
 
 async def test_a_copy_has_the_change_and_the_project_does_not(project, scratch):
-    async def run(copy: Path, paths):
+    async def run(copy: Path, paths, command):
         seen.append({one.name: one.read_text() for one in copy.iterdir()})
         return TestResults(passed=frozenset({"t"}))
 
@@ -53,7 +56,7 @@ async def test_a_copy_that_is_stopped_in_the_middle_leaves_nothing_behind(
         go_on.wait()
         return real(*given)
 
-    async def run(copy: Path, paths):
+    async def run(copy: Path, paths, command):
         raise AssertionError("it was stopped before")
 
     monkeypatch.setattr(tried_tests, "_copied", slow)
@@ -64,3 +67,16 @@ async def test_a_copy_that_is_stopped_in_the_middle_leaves_nothing_behind(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert list(scratch.iterdir()) == []
+
+
+async def test_what_ran_the_tests_first_runs_them_again_and_a_new_test_looks_for_its_own(project):
+    async def run(copy: Path, paths, command):
+        seen.append(command)
+        return TestResults(passed=frozenset({"t"}), command=PYTEST)
+
+    seen: list[TestCommand | None] = []
+    tests = TriedTests(project, run)
+    await tests.start()
+    await tests.on([])
+    await tests.on([], more={"test_a.py": "x"}, paths=["test_a.py"])
+    assert seen == [None, PYTEST, None]

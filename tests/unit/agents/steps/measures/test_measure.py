@@ -16,7 +16,7 @@ from agents.outputs.plan import Plan
 from agents.outputs.summary import Summary
 from agents.outputs.text import Text
 from agents.procedures.procedure import AgentTask
-from agents.steps import model_phase
+from agents.steps.measures import model_profiles
 from agents.steps.measures.answer_items import ANSWERS
 from agents.steps.measures.bench import Suite
 from agents.steps.measures.measure import Measurement
@@ -69,7 +69,7 @@ async def test_a_model_that_cannot_read_is_tested_for_nothing_more(session):
 async def test_a_cancelled_test_goes_on_with_its_next_suite(session, cache, monkeypatch):
     gate = asyncio.Event()
     suites = (suite("labels", True), suite("functions", True, gate=gate))
-    monkeypatch.setattr(model_phase, "SHORT", suites)
+    monkeypatch.setattr(model_profiles, "SHORT", suites)
     phase = StepsPhase(session)
     told = []
     first = asyncio.create_task(phase.profile(told.append))
@@ -90,7 +90,7 @@ async def test_a_model_is_tested_once_for_all_who_wait_and_later_processes(
     session, cache, monkeypatch
 ):
     gate = asyncio.Event()
-    monkeypatch.setattr(model_phase, "SHORT", (suite("labels", True, gate=gate),))
+    monkeypatch.setattr(model_profiles, "SHORT", (suite("labels", True, gate=gate),))
     phase = StepsPhase(session)
     told = [[], []]
     tasks = [asyncio.create_task(phase.profile(one.append)) for one in told]
@@ -111,7 +111,7 @@ async def test_an_engine_that_fails_leaves_no_profile(cache, monkeypatch):
     async def fails(bench):
         raise ModelFailure("The engine was stopped.")
 
-    monkeypatch.setattr(model_phase, "SHORT", (Suite("labels", "labels", 1, fails),))
+    monkeypatch.setattr(model_profiles, "SHORT", (Suite("labels", "labels", 1, fails),))
     phase = StepsPhase(ModelSession(ScriptedClient()))
     with pytest.raises(ModelFailure, match="stopped"):
         await phase.profile()
@@ -120,7 +120,7 @@ async def test_an_engine_that_fails_leaves_no_profile(cache, monkeypatch):
 
 async def test_a_disk_without_room_costs_only_a_repetition(session, cache, monkeypatch):
     cache.write_text("a file where the folder should be")
-    monkeypatch.setattr(model_phase, "SHORT", (suite("labels", True),))
+    monkeypatch.setattr(model_profiles, "SHORT", (suite("labels", True),))
     assert (await StepsPhase(session).profile()).reached == (Capability.LABELS,)
 
 
@@ -148,7 +148,7 @@ async def test_an_unknown_model_that_is_allowed_is_not_tested(session, cache):
 async def test_an_unknown_model_is_only_tested_if_that_decides_something(
     session, cache, monkeypatch, output, requires, is_tested
 ):
-    monkeypatch.setattr(model_phase, "SHORT", (suite("labels", False),))
+    monkeypatch.setattr(model_profiles, "SHORT", (suite("labels", False),))
     run = FakeStepRun(requires=requires)
     await StepsPhase(session)(AgentTask("Do it."), output, run)
     assert bool(run.events(RunEventType.MODEL_TEST)) is is_tested
