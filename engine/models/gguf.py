@@ -49,6 +49,9 @@ def read_spec(
         source=source,
         rope_tables=rope_tables or {},
     )
-    if header.fields.integer("expert_count", default=0) > 0:
-        raise ModelError(f"{source} is a mixture of experts, which is not supported.")
+    has_experts = header.fields.integer("expert_count", default=0) > 0
+    if has_experts and not family.reads_experts:
+        raise ModelError(
+            f"{source} is a mixture of experts, which is not supported for {architecture}."
+        )
     return family.read_gguf(header)

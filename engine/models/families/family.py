@@ -18,6 +18,7 @@ class Family:
         read_gguf: describes a GGUF file; None if there are none.
         classes: `model_type` of a config.json, to transformers' class of the causal language model.
         read_checkpoint: describes a checkpoint; None if there are none.
+        reads_experts: whether `read_gguf` describes files with experts, too.
 
     The readers raise `ModelError` for a field that is missing or damaged, and `UnsupportedByNativeError`
     for a checkpoint that needs what the native executor lacks.
@@ -28,3 +29,4 @@ class Family:
     read_gguf: Callable[[GgufHeader], ModelSpec] | None = None
     classes: Mapping[str, str] = field(default_factory=dict)
     read_checkpoint: Callable[[CheckpointHeader], ModelSpec] | None = None
+    reads_experts: bool = False

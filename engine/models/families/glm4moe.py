@@ -98,5 +98,10 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
 
 
 GLM4_MOE = Family(
-    "glm4moe", ("glm4moe",), _read_gguf, {"glm4_moe": "Glm4MoeForCausalLM"}, _read_checkpoint
+    "glm4moe",
+    ("glm4moe",),
+    _read_gguf,
+    {"glm4_moe": "Glm4MoeForCausalLM"},
+    _read_checkpoint,
+    reads_experts=True,
 )

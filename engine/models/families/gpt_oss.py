@@ -89,5 +89,10 @@ def _experts(header: CheckpointHeader, index: int, size: int) -> dict[str, Tenso
 
 
 GPT_OSS = Family(
-    "gpt-oss", ("gpt-oss",), _read_gguf, {"gpt_oss": "GptOssForCausalLM"}, _read_checkpoint
+    "gpt-oss",
+    ("gpt-oss",),
+    _read_gguf,
+    {"gpt_oss": "GptOssForCausalLM"},
+    _read_checkpoint,
+    reads_experts=True,
 )

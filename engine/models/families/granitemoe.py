@@ -98,4 +98,5 @@ GRANITE_MOE = Family(
         "granitemoeshared": "GraniteMoeSharedForCausalLM",
     },
     _read_checkpoint,
+    reads_experts=True,
 )

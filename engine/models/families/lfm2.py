@@ -170,4 +170,5 @@ LFM2 = Family(
     _read_gguf,
     {"lfm2": "Lfm2ForCausalLM", "lfm2_moe": "Lfm2MoeForCausalLM"},
     _read_checkpoint,
+    reads_experts=True,
 )

@@ -46,7 +46,9 @@ def _read_mistral(header: CheckpointHeader) -> ModelSpec:
     )
 
 
-LLAMA_FAMILY = Family("llama", ("llama",), _read_gguf, {"llama": "LlamaForCausalLM"}, _read_llama)
+LLAMA_FAMILY = Family(
+    "llama", ("llama",), _read_gguf, {"llama": "LlamaForCausalLM"}, _read_llama, reads_experts=True
+)
 MISTRAL = Family(
     "mistral", classes={"mistral": "MistralForCausalLM"}, read_checkpoint=_read_mistral
 )

@@ -60,4 +60,11 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
-OLMOE = Family("olmoe", ("olmoe",), _read_gguf, {"olmoe": "OlmoeForCausalLM"}, _read_checkpoint)
+OLMOE = Family(
+    "olmoe",
+    ("olmoe",),
+    _read_gguf,
+    {"olmoe": "OlmoeForCausalLM"},
+    _read_checkpoint,
+    reads_experts=True,
+)

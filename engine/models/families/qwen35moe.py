@@ -58,4 +58,5 @@ QWEN35_MOE = Family(
         "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
     },
     _read_checkpoint,
+    reads_experts=True,
 )

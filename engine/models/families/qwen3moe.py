@@ -70,4 +70,5 @@ QWEN3_MOE = Family(
     _read_gguf,
     {"qwen3_moe": "Qwen3MoeForCausalLM"},
     _read_checkpoint,
+    reads_experts=True,
 )

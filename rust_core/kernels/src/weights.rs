@@ -150,7 +150,9 @@ impl Weights {
         let parts = plan.parts();
         for (done, part) in (1..).zip(&parts) {
             if arena.is_file() {
-                arena.populate(plan.range_of(part));
+                for entries in plan.read_by_every_step(part) {
+                    arena.populate(plan.range_of(&entries));
+                }
             } else {
                 plan.pack(part.clone(), &matrices, &arena, level, pool)?;
             }

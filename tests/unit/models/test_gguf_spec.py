@@ -116,7 +116,7 @@ def test_q_k_and_v_may_be_rows_of_one_tensor():
         ({"rope.scaling.type": "telepathy"}, "scaling.type"),
         ({"rope.scaling.type": "longrope"}, "rope_factors_short"),
         ({"rope.scaling.type": "linear"}, "scaling.factor"),
-        ({"expert_count": 8}, "mixture of experts"),
+        ({"expert_count": 8}, "expert_used_count"),
     ],
 )
 def test_damaged_or_unsupported_fields_are_named(changes, word):
@@ -124,6 +124,12 @@ def test_damaged_or_unsupported_fields_are_named(changes, word):
         spec_of(**changes)
     assert "tiny.gguf" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_experts_are_refused_where_the_family_reads_none():
+    fields = model_fields("qwen2") | {"qwen2.expert_count": 8}
+    with pytest.raises(ModelError, match=r"x\.gguf is a mixture of experts.*qwen2"):
+        read_spec(fields, model_shapes("qwen2", VOCAB, tied=True), source="x.gguf")
 
 
 def test_other_architectures_are_refused_by_name():

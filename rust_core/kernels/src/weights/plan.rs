@@ -215,6 +215,14 @@ impl<'a> Plan<'a> {
         self.entries[entries.start].offset..after.map_or(self.bytes, |entry| entry.offset)
     }
 
+    /// The entries of a part, without the experts': a step reads few of those, and a model may be larger than memory.
+    pub fn read_by_every_step(&self, part: &Range<usize>) -> Vec<Range<usize>> {
+        let is_read = |entry: &usize| !self.entries[*entry].role.starts_with("experts.");
+        let read: Vec<usize> = part.clone().filter(is_read).collect();
+        let runs = read.chunk_by(|one, next| one + 1 == *next);
+        runs.map(|run| run[0]..run[run.len() - 1] + 1).collect()
+    }
+
     /// Pack some matrices in parallel, each worker its own panels, and release the source's pages.
     pub fn pack(
         &self,
