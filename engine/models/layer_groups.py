@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from engine.models.spec import (
     Attention,
+    Experts,
     GatedDeltaNet,
     LayerSpec,
     Mamba2,
@@ -75,6 +76,13 @@ def _heads(attention: Attention) -> str:
 
 
 def _feed_forward(layer: LayerSpec) -> str:
+    if isinstance(experts := layer.ffn, Experts):
+        kind = "gated" if "experts.gate" in layer.tensors else "plain"
+        text = f"{experts.used} of {experts.count} experts of {experts.intermediate_size:,} "
+        text += f"({_ACTIVATIONS[experts.activation]}, {kind})"
+        if experts.shared is not None:
+            text += f" and one of {experts.shared.intermediate_size:,} for all tokens"
+        return text
     if not isinstance(layer.ffn, Mlp):
         return ""
     kind = "gated" if "gate" in layer.tensors else "plain"

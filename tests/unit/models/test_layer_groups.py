@@ -3,12 +3,14 @@ from dataclasses import replace
 from engine.models.layer_groups import describe_layers
 from engine.models.spec import (
     Attention,
+    Experts,
     GatedDeltaNet,
     LayerSpec,
     Mamba2,
     Mlp,
     ModelSpec,
     Rope,
+    Routing,
     ShortConv,
     TensorRef,
 )
@@ -29,6 +31,14 @@ def test_equal_layers_are_one_group():
     assert describe_layers(model([FULL] * 3)) == (
         "3 layers: with all tokens; with 4 heads of 256 and 1 for keys and values; "
         "feed-forward 2,048 (GELU, gated)"
+    )
+
+
+def test_experts_are_counted():
+    experts = Experts(128, 8, 768, Routing(), shared=Mlp(512))
+    roles = {"experts.gate": TensorRef("gate")}
+    assert describe_layers(model([FULL], experts, roles)).endswith(
+        "; 8 of 128 experts of 768 (SiLU, gated) and one of 512 for all tokens"
     )
 
 
