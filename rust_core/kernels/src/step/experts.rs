@@ -410,7 +410,7 @@ impl Step<'_> {
             grouped: &own.rows,
         };
         let (total, counter) = (networks.items(), self.counter(index, GATE_UP));
-        let mut parts = if rows > REDUNDANT_ROWS {
+        let parts = if rows > REDUNDANT_ROWS {
             own.costs.clear();
             let mut all = 0;
             for network in networks.all() {
@@ -423,7 +423,7 @@ impl Step<'_> {
         } else {
             Parts::new(worker, counter, total, rows)
         };
-        while let Some(part) = parts.next() {
+        for part in parts {
             let mut first = part.start;
             while first < part.end {
                 let (network, items) = networks.of_item(first);

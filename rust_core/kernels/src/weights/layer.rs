@@ -58,6 +58,7 @@ pub struct AttentionWeights {
 
 /// Weights of a feed-forward.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one a layer")]
 pub enum FeedForwardWeights {
     Mlp(MlpWeights),
     Experts(ExpertWeights),
