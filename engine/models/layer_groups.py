@@ -3,7 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec
+from engine.models.spec import (
+    Attention,
+    GatedDeltaNet,
+    LayerSpec,
+    Mamba2,
+    Mixer,
+    Mlp,
+    ModelSpec,
+    ShortConv,
+)
 
 _ACTIVATIONS = {
     "silu": "SiLU",
@@ -13,17 +22,12 @@ _ACTIVATIONS = {
     "swiglu_clamped": "clamped SwiGLU",
 }
 
-_RECURRENT = {
-    "short_conv": "short convolution",
-    "gated_delta_net": "gated DeltaNet",
-    "mamba2": "Mamba2",
-}
-
 
 def describe_layers(spec: ModelSpec) -> str:
     """For example "18 layers: 15 with a window of 512, 3 with all tokens; with 4 heads of 256; …"."""
     attentions = spec.attentions
-    parts = [_counted(map(_mixer, spec.layers)), _counted(map(_heads, attentions))]
+    mixers = [layer.mixer for layer in spec.layers if layer.mixer is not None]
+    parts = [_counted(map(_mixer, mixers)), _counted(map(_heads, attentions))]
     without = sum(attention.rope is None for attention in attentions)
     if "position_embedding" in spec.tensors:
         parts.append("learned positions")
@@ -46,13 +50,21 @@ def _counted(descriptions: Iterable[str]) -> str:
     return ", ".join(f"{count} {text}" for text, count in counts.items())
 
 
-def _mixer(layer: LayerSpec) -> str:
-    if layer.mixer is None:
-        return "of a feed-forward alone"
-    if not isinstance(layer.mixer, Attention):
-        return f"of {_RECURRENT[layer.mixer.kind]}"
-    window = layer.mixer.window
-    return f"with a window of {window:,}" if window else "with all tokens"
+def _mixer(mixer: Mixer) -> str:
+    match mixer:
+        case Attention():
+            return _reach(mixer)
+        case ShortConv():
+            return f"short convolution of {mixer.kernel} tokens"
+        case GatedDeltaNet():
+            states = f"{mixer.num_heads} states of {mixer.key_dim} × {mixer.value_dim}"
+            return f"gated DeltaNet with {states}"
+        case Mamba2():
+            return f"Mamba2 with {mixer.num_heads} states of {mixer.state_dim} × {mixer.head_dim}"
+
+
+def _reach(attention: Attention) -> str:
+    return f"with a window of {attention.window:,}" if attention.window else "with all tokens"
 
 
 def _heads(attention: Attention) -> str:

@@ -43,25 +43,23 @@ GGUF_KEYS: dict[str, object] = {
     "rope.scaling.original_context_length": 32,
     "rope.scaling.type": "yarn",
     "rope.scaling.yarn_log_multiplier": 1.0,
+    "shortconv.l_cache": 3,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 2,
+    "ssm.inner_size": 64,
+    "ssm.state_size": 8,
+    "ssm.time_step_rank": 4,
 }
+OF_ARCHITECTURE: dict[str, dict[str, object]] = {
+    "lfm2": {"attention.head_count_kv": [2, 0, 0]},
+    "qwen35": {"attention.recurrent_layers": [True, False, True]},
+    "granitehybrid": {"attention.head_count_kv": [2, 0, 0]},
+    "nemotron_h": {"attention.head_count_kv": [2, 0, 0], "feed_forward_length": [0, 0, 64]},
+}
+"""Keys that an architecture's files have otherwise than the others'."""
+
 WITHOUT_WINDOW = {"qwen2", "qwen3", "smollm3", "mistral3"}
 """Architectures whose files do not tell which layers have a window."""
-
-_SSM: dict[str, object] = {
-    "attention.head_count_kv": [0, 2, 0],
-    "ssm.conv_kernel": 4,
-    "ssm.state_size": 16,
-    "ssm.group_count": 2,
-    "ssm.time_step_rank": 4,
-    "ssm.inner_size": 64,
-}
-GGUF_CHANGES: dict[str, dict[str, object]] = {
-    "lfm2": {"attention.head_count_kv": [0, 2, 0], "shortconv.l_cache": 3},
-    "qwen35": _SSM | {"attention.head_count_kv": 2, "full_attention_interval": 3},
-    "granitehybrid": _SSM,
-    "nemotron_h": _SSM | {"feed_forward_length": [0, 0, 64]},
-}
-"""What an architecture has besides, or otherwise."""
 
 ROPE: dict[str, object] = {
     "rope_type": "yarn",
@@ -112,35 +110,41 @@ CONFIG: dict[str, object] = {
     "tie_word_embeddings": True,
     "use_sliding_window": True,
     "vocab_size": 64,
+    "conv_L_cache": 3,
+    "conv_kernel": 4,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 8,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_value_head_dim": 16,
+    "mamba_d_conv": 4,
+    "mamba_d_state": 8,
+    "mamba_expand": 2,
+    "mamba_head_dim": 16,
+    "mamba_n_groups": 2,
+    "mamba_n_heads": 4,
+    "mamba_num_heads": 4,
+    "mlp_hidden_act": "relu2",
+    "n_groups": 2,
+    "norm_eps": 1e-5,
+    "num_local_experts": 0,
+    "shared_intermediate_size": 64,
+    "ssm_state_size": 8,
 }
-
-
-_KINDS: dict[str, object] = {
-    "layer_types": ["linear_attention", "full_attention", "full_attention"]
+LAYER_KINDS: dict[str, list[str]] = {
+    "lfm2": ["conv", "full_attention", "conv"],
+    "qwen3_5": ["linear_attention", "full_attention", "linear_attention"],
+    "qwen3_5_text": ["linear_attention", "full_attention", "linear_attention"],
+    "granitemoehybrid": ["mamba", "attention", "linear_attention"],
+    "nemotron_h": ["linear_attention", "mlp", "full_attention"],
 }
-CONFIG_CHANGES: dict[str, dict[str, object]] = {
-    "lfm2": {"layer_types": ["conv", "full_attention", "conv"]},
-    "qwen3_5": _KINDS,
-    "qwen3_5_text": _KINDS,
-    "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 0}
-    | {"mamba_n_heads": 4},
-    "nemotron_h": {"layer_types": ["mamba", "attention", "mlp"]},
-}
-"""What a config of a `model_type` has besides, or otherwise."""
-
-ABSENT = {
-    "stablelm": ("attn_q_norm",),
-    "granitehybrid": ("ssm_in.bias",),
-    "nemotron_h": ("ssm_in.bias", "in_proj.bias"),
-    "granitemoehybrid": ("in_proj.bias",),
-}
-"""Tensors that a family cannot be described with, by parts of their names."""
+"""`layer_types` of the kinds of models whose layers do not all attend."""
 
 
 class EveryTensor(Mapping[str, tuple[int, ...]]):
-    """A tensor table that has every name, but those that contain one of some parts."""
+    """A tensor table that has every name, but those that contain a word."""
 
-    def __init__(self, *without: str) -> None:
+    def __init__(self, without: str = "\n") -> None:
         self._without = without
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
@@ -149,7 +153,7 @@ class EveryTensor(Mapping[str, tuple[int, ...]]):
         return (64, 32)
 
     def __contains__(self, name: object) -> bool:
-        return not any(part in str(name) for part in self._without)
+        return self._without not in str(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
@@ -160,13 +164,18 @@ class EveryTensor(Mapping[str, tuple[int, ...]]):
 
 def read_gguf(architecture: str, changes: Mapping[str, object]) -> ModelSpec:
     """The description of a GGUF file with some keys changed."""
-    keys = dict(GGUF_KEYS)
+    keys = GGUF_KEYS | OF_ARCHITECTURE.get(architecture, {})
     if architecture in WITHOUT_WINDOW:
         del keys["attention.sliding_window"]
-    keys |= {**GGUF_CHANGES.get(architecture, {}), **changes}
+    keys |= changes
     metadata = {f"{architecture}.{key}": value for key, value in keys.items()}
     metadata["general.architecture"] = architecture
-    tensors = EveryTensor(*ABSENT.get(architecture, ()))
+    without = {
+        "stablelm": "attn_q_norm",
+        "granitehybrid": "ssm_in.bias",
+        "nemotron_h": "ssm_in.bias",
+    }
+    tensors = EveryTensor(without.get(architecture, "\n"))
     return gguf.read_spec(metadata, tensors, source="x.gguf")
 
 
@@ -174,13 +183,15 @@ def read_config(
     kind: str, changes: Mapping[str, object], rope: Mapping[str, object] | None = None
 ) -> ModelSpec:
     """The description of a checkpoint with some keys of its config, and of its rotary settings, changed."""
-    values = CONFIG | CONFIG_CHANGES.get(kind, {})
-    values |= {"rope_parameters": {**ROPE, **(rope or {})}, **changes}
+    values = CONFIG | {"rope_parameters": {**ROPE, **(rope or {})}}
+    if kind in LAYER_KINDS:
+        values["layer_types"] = LAYER_KINDS[kind]
+    values |= changes
     if CLASSES[kind].endswith("ForConditionalGeneration"):
         values = {"model_type": kind, "text_config": {"model_type": "mistral"} | values}
     family = CHECKPOINT_FAMILIES[kind]
     assert family.read_checkpoint is not None
     config = Fields(values, source="config.json")
     return family.read_checkpoint(
-        CheckpointHeader(family.name, config, EveryTensor(*ABSENT.get(kind, ())))
+        CheckpointHeader(family.name, config, EveryTensor("in_proj.bias"))
     )

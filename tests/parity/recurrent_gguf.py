@@ -3,11 +3,13 @@
 import re
 from pathlib import Path
 
-import gguf
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
+
+from tests.fakes.tiny_gguf import write_gguf
+from tests.fakes.tiny_vocabulary import byte_level_fields
 
 _ATTENTION = {
     "self_attn.k_proj": "attn_k",
@@ -91,27 +93,23 @@ _TOP = {
 }
 
 
-def write_gguf(model: PreTrainedModel, path: Path) -> None:
-    """Write `model` in fp32, without a tokenizer."""
+def write_recurrent_gguf(model: PreTrainedModel, path: Path) -> Path:
+    """Write `model` in fp32, with a vocabulary of bytes."""
     config = model.config
     family = _FAMILIES[config.model_type]
-    writer = gguf.GGUFWriter(path, family)
-    for key, value in _fields(family, config).items():
-        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}.get(
-            type(value), writer.add_array
-        )
-        add(f"{family}.{key}", value)
+    fields = {f"{family}.{key}": value for key, value in _fields(family, config).items()}
+    tensors: dict[str, np.ndarray] = {}
     for name, tensor in model.state_dict().items():
-        if name == "lm_head.weight":
-            if not config.tie_word_embeddings:
-                writer.add_tensor("output.weight", tensor.numpy())
+        if name != "lm_head.weight":
+            converted = _converted(family, config, name.removeprefix("model."), tensor)
+        elif config.tie_word_embeddings:
             continue
-        for target, values in _converted(family, config, name.removeprefix("model."), tensor):
-            writer.add_tensor(target, np.ascontiguousarray(values.float().numpy()))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+        else:
+            converted = [("output.weight", tensor)]
+        for target, values in converted:
+            tensors[target] = np.ascontiguousarray(values.float().numpy())
+    general = {"general.architecture": family} | byte_level_fields()
+    return write_gguf(path, general | fields, tensors)
 
 
 def _fields(family: str, config) -> dict[str, object]:

@@ -12,7 +12,7 @@ from engine.executors.base import StateKeeper
 from tests.parity.described_model import DescribedModel
 from tests.parity.levels import each_level, require
 from tests.parity.loading import load_stepper, read_headers
-from tests.parity.recurrent_gguf import write_gguf
+from tests.parity.recurrent_gguf import write_recurrent_gguf
 from tests.parity.reference import answer_logits, logits
 from tests.parity.stepper import Run, Stepper
 from tests.parity.tiny_models import CONTEXT, VOCAB, TinyModel, save_tiny_model
@@ -20,6 +20,7 @@ from tests.parity.tiny_recurrent import TINY_RECURRENT
 
 PROMPT_LENGTHS = [1, 2, 3, 15, 16, 17, 33, 64, 100]
 NEW_TOKENS = 40
+LOGPROBS = {"num_logprobs": 0}
 IN_GGUF = [tiny for tiny in TINY_RECURRENT if not tiny.name.endswith("biased")]
 
 
@@ -59,10 +60,10 @@ def test_logprobs_are_close_in_uneven_chunks(pair: tuple[PreTrainedModel, Steppe
 def test_chunks_and_neighbours_change_no_bit(pair: tuple[PreTrainedModel, Stepper]) -> None:
     _, stepper = pair
     prompt, *others = _prompts(3, [70, 5, 31])
-    alone = Run(prompt, 24)
+    alone = Run(prompt, 24, sampling=LOGPROBS)
     stepper.run([alone])
     for chunks in [(1,), (2, 3), (16,), (7, 64)]:
-        cut = Run(prompt, 24, chunks=chunks)
+        cut = Run(prompt, 24, chunks=chunks, sampling=LOGPROBS)
         # The neighbours arrive before, with and after it.
         before, after = Run(others[0], 60), Run(others[1], 30, arrival=5)
         stepper.run([before, cut, after])
@@ -94,11 +95,11 @@ def test_a_state_is_copied_and_stored_whole(pair: tuple[PreTrainedModel, Stepper
 def test_a_copied_state_continues_like_the_original(pair: tuple[PreTrainedModel, Stepper]) -> None:
     _, stepper = pair
     prompt, tail = _prompts(5, [37, 21])
-    whole = Run([*prompt, *tail], 20)
+    whole = Run([*prompt, *tail], 20, sampling=LOGPROBS)
     stepper.run([whole])
     first = Run(prompt, 1)
     stepper.run([first])
-    forked = Run([*prompt, *tail], 20)
+    forked = Run([*prompt, *tail], 20, sampling=LOGPROBS)
     stepper.fork(first, forked)
     assert (forked.tokens, forked.logprobs) == (whole.tokens, whole.logprobs)
 
@@ -118,8 +119,7 @@ def test_levels_agree(tiny: TinyModel, level: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("tiny", IN_GGUF, ids=lambda tiny: tiny.name)
 def test_gguf_files_describe_the_same_model(tiny: TinyModel, tmp_path: Path) -> None:
     model = save_tiny_model(tiny, tmp_path, torch.float32)
-    path = tmp_path / "model.gguf"
-    write_gguf(model, path)
+    path = write_recurrent_gguf(model, tmp_path / "model.gguf")
     spec, paths, _ = read_headers(path)
     (ids,) = _prompts(7, [60])
     expected = logits(model, ids)

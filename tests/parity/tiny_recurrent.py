@@ -80,7 +80,7 @@ def _nemotron_h(**changes: object) -> PreTrainedModel:
         "n_groups": 2,
         "ssm_state_size": 16,
         # transformers applies it to prompts and not to single tokens; no published model has another limit.
-        "time_step_min": 0.0,
+        "time_step_min": 1e-9,
     }
     del fields["num_hidden_layers"]
     return NemotronHForCausalLM(NemotronHConfig(**{**fields, **changes}))

@@ -1,10 +1,11 @@
 """LFM2 and LFM2.5: gated short convolutions, and a few layers of attention."""
 
+from engine.api.errors import ModelError
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.hybrid import MAX_KERNEL, attention, optional_bias, recurrent_layers
-from engine.models.families.model_header import MAX_HEADS, ModelHeader, split_rows
+from engine.models.families.model_header import MAX_HEADS, MAX_WIDTH, ModelHeader, split_rows
 from engine.models.families.role_names import TOP
 from engine.models.spec import LayerSpec, Mlp, ModelSpec, ShortConv, TensorRef
 
@@ -27,6 +28,8 @@ _LAYER = {
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     fields = header.fields
+    if not fields.flag("attention.causal", default=True):  # its embedding models
+        raise fields.wrong("attention.causal", "true: bidirectional attention is not supported")
     kernel = fields.integer("shortconv.l_cache", low=1, high=MAX_KERNEL)
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     layers = []
@@ -57,8 +60,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     layers = []
     for index in range(header.num_layers):
         tensors = dict(header.layer_tensors(index, _LAYER))
-        # The config's size is adjusted in several ways.
-        mlp = Mlp(header.shapes[tensors["gate"].name][0])
+        mlp = Mlp(_intermediate_size(header, tensors["gate"].name))
         if convolved[index]:
             tensors |= _short_conv(header, f"{header.prefix}layers.{index}.conv.")
             layers.append(LayerSpec(ShortConv(kernel), mlp, tensors))
@@ -73,6 +75,14 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         ),
         ropes=(header.rope(theta=1_000_000.0),),
     )
+
+
+def _intermediate_size(header: CheckpointHeader, gate: str) -> int:
+    """Rows of the gate's matrix: the config's size is adjusted in several ways."""
+    shape = header.shapes[gate]
+    if len(shape) != 2 or not 1 <= shape[0] <= MAX_WIDTH:
+        raise ModelError(f"{header.source} has a damaged {gate[:120]}.")
+    return shape[0]
 
 
 def _convolved(header: CheckpointHeader) -> tuple[bool, ...]:

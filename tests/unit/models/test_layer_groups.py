@@ -1,7 +1,17 @@
 from dataclasses import replace
 
 from engine.models.layer_groups import describe_layers
-from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec, Rope, ShortConv, TensorRef
+from engine.models.spec import (
+    Attention,
+    GatedDeltaNet,
+    LayerSpec,
+    Mamba2,
+    Mlp,
+    ModelSpec,
+    Rope,
+    ShortConv,
+    TensorRef,
+)
 
 FULL = Attention(num_heads=4, num_kv_heads=1, head_dim=256, scale=1.0, rope=0)
 SLIDING = replace(FULL, window=512)
@@ -27,19 +37,27 @@ def test_windows_are_counted():
     assert text.startswith("18 layers: 15 with a window of 512, 3 with all tokens; ")
 
 
-def test_layers_without_attention_are_named():
-    spec = model([*[ShortConv(3)] * 10, *[FULL] * 6])
-    assert describe_layers(spec).startswith(
-        "16 layers: 10 of short convolution, 6 with all tokens; "
-    )
-    assert describe_layers(model([None, FULL])).startswith("2 layers: 1 of a feed-forward alone, ")
-
-
 def test_what_only_some_layers_have_is_counted():
     reader = replace(SLIDING, kv_layer=0, rope=None)
     text = describe_layers(model([SLIDING, FULL, reader], per_layer_width=64))
     assert "; 1 without a rotary embedding; 1 read the keys of earlier ones; " in text
     assert text.endswith("; embeddings of 64 per layer")
+
+
+def test_recurrent_mixers_are_counted():
+    net, mamba = GatedDeltaNet(4, 32, 16, 128, 128), Mamba2(4, 48, 1, 64, 128)
+    text = describe_layers(model([net, net, ShortConv(3), mamba, FULL]))
+    assert text.startswith(
+        "5 layers: 2 gated DeltaNet with 32 states of 128 × 128, 1 short convolution of 3 tokens, "
+        "1 Mamba2 with 48 states of 128 × 64, 1 with all tokens; with 4 heads of 256 and 1 "
+    )
+
+
+def test_a_layer_may_be_a_feed_forward_alone():
+    spec = model([FULL, None])
+    first = replace(spec.layers[0], ffn=None)
+    text = describe_layers(replace(spec, layers=(first, spec.layers[1])))
+    assert text.startswith("2 layers: with all tokens; with 4 heads")
 
 
 def test_a_plain_feed_forward_and_learned_positions():

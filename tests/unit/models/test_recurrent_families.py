@@ -159,13 +159,14 @@ def test_a_missing_weight_is_named(family, fields, missing, message):
     [
         ("lfm2", LFM2, {"shortconv__l_cache": 9}),
         ("lfm2", LFM2, {"attention__head_count_kv": [0, 2]}),
+        ("lfm2", LFM2, {"attention__causal": False}),
         ("qwen35", QWEN35, {"ssm__conv_kernel": 0}),
         ("qwen35", QWEN35, {"ssm__inner_size": 97}),
         ("granitehybrid", GRANITE, {"ssm__inner_size": 97}),
         ("nemotron_h", NEMOTRON, {"ssm__state_size": 4096}),
     ],
 )
-def test_impossible_sizes_are_refused(family, fields, change):
+def test_impossible_settings_are_refused(family, fields, change):
     (key,) = change
     with pytest.raises(ModelError, match=key.replace("__", ".")):
         spec_of(family, **{**fields, **change})
@@ -181,7 +182,7 @@ MODULES = {
 """Modules with weights of some layer."""
 
 
-def checkpoint_of(model_type, **config):
+def checkpoint_of(model_type, shape=(48, HIDDEN), **config):
     modules = MODULES.get(model_type, "").split()
     names = [f"model.layers.{index}.{name}.weight" for index in range(3) for name in modules]
     for index in range(3):
@@ -201,7 +202,7 @@ def checkpoint_of(model_type, **config):
         "tie_word_embeddings": True,
         **config,
     }
-    entries = {name: TensorEntry((48, HIDDEN), "F32") for name in names}
+    entries = {name: TensorEntry(shape, "F32") for name in names}
     return safetensors.read_spec(Fields(fields, source="config.json"), entries)
 
 
@@ -238,6 +239,12 @@ def test_older_keys_of_lfm2_are_read():
     assert kinds_of(spec) == [ShortConv, Attention]
     assert spec.layers[0].mixer == ShortConv(4)
     assert spec.ropes[0].theta == 1_000_000.0
+
+
+@pytest.mark.parametrize("shape", [(), (48,), (0, HIDDEN), (1 << 40, HIDDEN)])
+def test_a_gate_of_an_impossible_shape_is_refused(shape):
+    with pytest.raises(ModelError, match=r"damaged model\.layers\.0\.feed_forward\.w1"):
+        checkpoint_of("lfm2", shape, norm_eps=1e-5, full_attn_idxs=[1])
 
 
 def test_patterns_of_nemotron_are_read():

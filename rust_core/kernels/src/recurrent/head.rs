@@ -105,6 +105,15 @@ pub struct TokenRows {
 }
 
 impl TokenRows {
+    /// One value of a row.
+    ///
+    /// # Safety
+    /// It exists, and no thread writes it.
+    unsafe fn value(self, row: usize, column: usize) -> f32 {
+        // SAFETY: by contract.
+        unsafe { *self.start.add(row * self.stride + column) }
+    }
+
     /// `len` values of a row.
     ///
     /// # Safety
@@ -186,17 +195,13 @@ impl HeadRun<'_> {
             );
             let to_v = scratch.v.slice_mut(at * shape.padded(), shape.value_dim);
             to_v.copy_from_slice(v);
-            let [time_step] = *self.projected.part(token, layout.time_step + self.head, 1) else {
-                unreachable!("one value")
-            };
+            let time_step = self.projected.value(token, layout.time_step + self.head);
             let time_step = softplus(time_step);
             scratch.decay[at] = (self.weights.rates[self.head] * time_step).exp();
             if shape.delta {
                 normalize_length(level, q, 1.0 / (dim as f32).sqrt(), to_q);
                 normalize_length(level, k, 1.0, to_k);
-                let [logit] = *self.projected.part(token, layout.strength + self.head, 1) else {
-                    unreachable!("one value")
-                };
+                let logit = self.projected.value(token, layout.strength + self.head);
                 scratch.strength[at] = sigmoid(logit);
             } else {
                 to_q.copy_from_slice(q);
