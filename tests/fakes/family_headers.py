@@ -61,22 +61,6 @@ OF_ARCHITECTURE: dict[str, dict[str, object]] = {
 WITHOUT_WINDOW = {"qwen2", "qwen3", "smollm3", "mistral3"}
 """Architectures whose files do not tell which layers have a window."""
 
-_SSM: dict[str, object] = {
-    "attention.head_count_kv": [0, 2, 0],
-    "ssm.conv_kernel": 4,
-    "ssm.state_size": 16,
-    "ssm.group_count": 2,
-    "ssm.time_step_rank": 4,
-    "ssm.inner_size": 64,
-}
-GGUF_CHANGES: dict[str, dict[str, object]] = {
-    "lfm2": {"attention.head_count_kv": [0, 2, 0], "shortconv.l_cache": 3},
-    "qwen35": _SSM | {"attention.head_count_kv": 2, "full_attention_interval": 3},
-    "granitehybrid": _SSM,
-    "nemotron_h": _SSM | {"feed_forward_length": [0, 0, 64]},
-}
-"""What an architecture has besides, or otherwise."""
-
 ROPE: dict[str, object] = {
     "rope_type": "yarn",
     "rope_theta": 10_000.0,
@@ -149,32 +133,10 @@ CONFIG: dict[str, object] = {
 }
 
 
-_KINDS: dict[str, object] = {
-    "layer_types": ["linear_attention", "full_attention", "full_attention"]
-}
-CONFIG_CHANGES: dict[str, dict[str, object]] = {
-    "lfm2": {"layer_types": ["conv", "full_attention", "conv"]},
-    "qwen3_5": _KINDS,
-    "qwen3_5_text": _KINDS,
-    "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 0}
-    | {"mamba_n_heads": 4},
-    "nemotron_h": {"layer_types": ["mamba", "attention", "mlp"]},
-}
-"""What a config of a `model_type` has besides, or otherwise."""
-
-ABSENT = {
-    "stablelm": ("attn_q_norm",),
-    "granitehybrid": ("ssm_in.bias",),
-    "nemotron_h": ("ssm_in.bias", "in_proj.bias"),
-    "granitemoehybrid": ("in_proj.bias",),
-}
-"""Tensors that a family cannot be described with, by parts of their names."""
-
-
 class EveryTensor(Mapping[str, tuple[int, ...]]):
-    """A tensor table that has every name, but those that contain one of some parts."""
+    """A tensor table that has every name, but those that contain a word."""
 
-    def __init__(self, *without: str) -> None:
+    def __init__(self, without: str = "\n") -> None:
         self._without = without
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
@@ -183,7 +145,7 @@ class EveryTensor(Mapping[str, tuple[int, ...]]):
         return (64, 32)
 
     def __contains__(self, name: object) -> bool:
-        return not any(part in str(name) for part in self._without)
+        return self._without not in str(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
@@ -197,7 +159,7 @@ def read_gguf(architecture: str, changes: Mapping[str, object]) -> ModelSpec:
     keys = GGUF_KEYS | OF_ARCHITECTURE.get(architecture, {})
     if architecture in WITHOUT_WINDOW:
         del keys["attention.sliding_window"]
-    keys |= {**GGUF_CHANGES.get(architecture, {}), **changes}
+    keys |= changes
     metadata = {f"{architecture}.{key}": value for key, value in keys.items()}
     metadata["general.architecture"] = architecture
     tensors = EveryTensor(*ABSENT.get(architecture, ()))

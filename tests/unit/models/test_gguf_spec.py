@@ -61,7 +61,8 @@ def test_embeddings_are_tied_without_an_output_matrix():
     assert not spec_of(tied=False).tied_embeddings
 
 
-def test_sizes_may_be_given_per_layer():
+def test_42_sizes_may_be_given_per_layer():
+    """Layers may have different KV heads (vLLM #54191)."""
     spec = spec_of(feed_forward_length=[64, 48], **{"attention.head_count_kv": [2, 4]})
     assert [layer.ffn.intermediate_size for layer in spec.layers] == [64, 48]
     assert [attention.num_kv_heads for attention in spec.attentions] == [2, 4]
