@@ -222,8 +222,8 @@ class Scheduler:
         """Release the row of a request that has finished; its session waits from now on."""
         return self._release(row, finished_at=now)
 
-    def _recompute_seconds(self, tokens: int) -> float | None:
-        return self.work.prefill_seconds(tokens, cached=0)
+    def _recompute_seconds(self, tokens: int, cached: int = 0) -> float | None:
+        return self.work.prefill_seconds(tokens, cached=cached)
 
     def _release(self, row: int, *, finished_at: float | None = None) -> Sequence:
         """Remove a request from its row and release its blocks.

@@ -50,15 +50,29 @@ GGUF_KEYS: dict[str, object] = {
     "ssm.state_size": 8,
     "ssm.time_step_rank": 4,
 }
+EXPERTS: dict[str, object] = {
+    "expert_count": 8,
+    "expert_used_count": 2,
+    "expert_feed_forward_length": 32,
+    "expert_shared_feed_forward_length": 32,
+    "expert_shared_count": 1,
+    "expert_gating_func": 2,
+    "expert_weights_norm": True,
+    "leading_dense_block_count": 1,
+}
+"""Keys of files whose layers have experts."""
 OF_ARCHITECTURE: dict[str, dict[str, object]] = {
     "lfm2": {"attention.head_count_kv": [2, 0, 0]},
     "qwen35": {"attention.recurrent_layers": [True, False, True]},
     "granitehybrid": {"attention.head_count_kv": [2, 0, 0]},
     "nemotron_h": {"attention.head_count_kv": [2, 0, 0], "feed_forward_length": [0, 0, 64]},
+    "lfm2moe": EXPERTS | {"attention.head_count_kv": [2, 0, 0]},
+    "qwen35moe": EXPERTS | {"attention.recurrent_layers": [True, False, True]},
+    **{name: EXPERTS for name in ("qwen3moe", "olmoe", "gpt-oss", "granitemoe", "glm4moe")},
 }
 """Keys that an architecture's files have otherwise than the others'."""
 
-WITHOUT_WINDOW = {"qwen2", "qwen3", "smollm3", "mistral3"}
+WITHOUT_WINDOW = {"qwen2", "qwen3", "qwen3moe", "smollm3", "mistral3"}
 """Architectures whose files do not tell which layers have a window."""
 
 ROPE: dict[str, object] = {
@@ -131,12 +145,42 @@ CONFIG: dict[str, object] = {
     "shared_intermediate_size": 64,
     "ssm_state_size": 8,
 }
+CONFIG_EXPERTS: dict[str, object] = {
+    "num_experts": 8,
+    "num_local_experts": 8,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+    "n_shared_experts": 1,
+    "n_group": 1,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+    "norm_topk_prob": True,
+}
+"""What the config of a checkpoint with experts has besides."""
+WITH_EXPERTS = {
+    *("mixtral", "qwen3_moe", "qwen3_5_moe", "qwen3_5_moe_text", "olmoe", "gpt_oss"),
+    *("granitemoe", "granitemoeshared", "glm4_moe", "lfm2_moe"),
+}
+LAYER_KINDS: dict[str, list[str]] = {
+    "lfm2": ["conv", "full_attention", "conv"],
+    "lfm2_moe": ["conv", "full_attention", "conv"],
+    "qwen3_5_moe": ["linear_attention", "full_attention", "linear_attention"],
+    "qwen3_5_moe_text": ["linear_attention", "full_attention", "linear_attention"],
+    "gpt_oss": ["sliding_attention", "full_attention", "sliding_attention"],
+    "qwen3_5": ["linear_attention", "full_attention", "linear_attention"],
+    "qwen3_5_text": ["linear_attention", "full_attention", "linear_attention"],
+    "granitemoehybrid": ["mamba", "attention", "linear_attention"],
+    "nemotron_h": ["linear_attention", "mlp", "full_attention"],
+}
+"""`layer_types` of the kinds of models whose layers do not all attend."""
 
 
 class EveryTensor(Mapping[str, tuple[int, ...]]):
-    """A tensor table that has every name, but those that contain a word."""
+    """A tensor table that has every name, but those that contain one of some words."""
 
-    def __init__(self, without: str = "\n") -> None:
+    def __init__(self, *without: str) -> None:
         self._without = without
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
@@ -145,13 +189,23 @@ class EveryTensor(Mapping[str, tuple[int, ...]]):
         return (64, 32)
 
     def __contains__(self, name: object) -> bool:
-        return self._without not in str(name)
+        return not any(word in str(name) for word in self._without)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
 
     def __len__(self) -> int:
         return 0
+
+
+ABSENT = {
+    "stablelm": ("attn_q_norm",),
+    "granitehybrid": ("ssm_in.bias",),
+    "nemotron_h": ("ssm_in.bias",),
+    "lfm2": ("ffn_gate_inp", "feed_forward.gate."),
+    "gpt_oss": ("_blocks", "_scales"),
+}
+"""Parts of the names of tensors that a family's files do not have."""
 
 
 def read_gguf(architecture: str, changes: Mapping[str, object]) -> ModelSpec:
@@ -170,13 +224,17 @@ def read_config(
     kind: str, changes: Mapping[str, object], rope: Mapping[str, object] | None = None
 ) -> ModelSpec:
     """The description of a checkpoint with some keys of its config, and of its rotary settings, changed."""
-    values = CONFIG | CONFIG_CHANGES.get(kind, {})
-    values |= {"rope_parameters": {**ROPE, **(rope or {})}, **changes}
+    values = CONFIG | {"rope_parameters": {**ROPE, **(rope or {})}}
+    if kind in WITH_EXPERTS:
+        values |= CONFIG_EXPERTS
+    if kind in LAYER_KINDS:
+        values["layer_types"] = LAYER_KINDS[kind]
+    values |= changes
     if CLASSES[kind].endswith("ForConditionalGeneration"):
         values = {"model_type": kind, "text_config": {"model_type": "mistral"} | values}
     family = CHECKPOINT_FAMILIES[kind]
     assert family.read_checkpoint is not None
     config = Fields(values, source="config.json")
     return family.read_checkpoint(
-        CheckpointHeader(family.name, config, EveryTensor(*ABSENT.get(kind, ())))
+        CheckpointHeader(family.name, config, EveryTensor("in_proj.bias", *ABSENT.get(kind, ())))
     )
