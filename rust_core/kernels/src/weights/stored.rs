@@ -192,15 +192,11 @@ mod tests {
         };
         let mut stored = StoredRows::default();
         // Every second column: those of matrix 1 begin at row 12 of the weight.
-        let (matrix, rows) = stored.of(
-            &One {
-                tensor: &tensor,
-                unpacks: false,
-            },
-            &view,
-            &place(1, 1, 2, true),
-            12..16,
-        );
+        let source = One {
+            tensor: &tensor,
+            unpacks: false,
+        };
+        let (matrix, rows) = stored.of(&source, &view, &place(1, 1, 2, true), 12..16);
         assert_eq!((matrix.shape, rows), (&[4, 7][..], 0..4));
         let mut values = vec![0.0; 7];
         for row in 0..4 {
