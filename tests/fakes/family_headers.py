@@ -149,7 +149,6 @@ CONFIG: dict[str, object] = {
 }
 
 
-
 _KINDS: dict[str, object] = {
     "layer_types": ["linear_attention", "full_attention", "full_attention"]
 }
