@@ -126,6 +126,7 @@ def show(
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
         "kv_bytes_per_token": kv_token_bytes,
+        "state_bytes": memory.state_bytes,
         "packed_files": [{"path": str(entry.path), "bytes": entry.size} for entry in packed],
     }
     if as_json:
@@ -149,7 +150,10 @@ def show(
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
         "Packed on disk": _packed_files(packed),
-        "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}",
+        "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}"
+        + (
+            f", {_megabytes(memory.state_bytes)} of state per request" if memory.state_bytes else ""
+        ),
         "SHA-256": _digests(model),
     }
     notes = opened.tokenizer.notes

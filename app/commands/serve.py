@@ -243,12 +243,15 @@ def describe_model(engine: "AsyncPravahaEngine") -> str:
     if info is None:
         return "No model is loaded."
     drafts = "" if info.draft_model is None else f"; drafts by {info.draft_model}"
+    kept, states = snapshot.states, ""
+    if kept.total:
+        states = f", {kept.total} recurrent states of {kept.slot_bytes / MIB:.1f} MiB"
     pool = blocks.total * blocks.block_bytes / MIB
     line = (
         f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M, "
         f"{info.weight_format}) on {info.executor}/{info.dispatch}, {info.threads} threads; "
         f"context {info.context_length} tokens; KV pool {pool:.0f} MiB, {blocks.total} blocks of "
-        f"{blocks.block_size} tokens, {info.kv_dtype}{drafts}."
+        f"{blocks.block_size} tokens, {info.kv_dtype}{states}{drafts}."
     )
     return "\n".join([line, *(f"Note: {note}" for note in engine.tokenizer.notes)])
 

@@ -55,6 +55,8 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
         f"{format_size(pool.pool_bytes)}: {pool.num_blocks} blocks of {pool.block_size} tokens, "
         f"{opened.kv_dtype}; context {opened.max_model_len} tokens"
     )
+    if pool.num_state_slots:
+        text += f"; {pool.num_state_slots} recurrent states of {format_size(pool.state_bytes)}"
     return loaded, Fact("kv_pool", label, pool.pool_bytes, text)
 
 

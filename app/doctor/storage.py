@@ -34,7 +34,8 @@ def _swap(settings: Settings) -> Fact:
     """The limit of the swap tier, and the current size of its files."""
     if not settings.swap_limit:
         return Fact("swap_bytes", "KV swap tier", 0, "none")
-    files = settings.swap.glob("*.swap") if settings.swap.is_dir() else ()
+    found = settings.swap.is_dir()
+    files = [*settings.swap.glob("*.swap"), *settings.swap.glob("*.states/*")] if found else []
     used = sum(path.stat().st_blocks * 512 for path in files)
     text = f"{format_size(used)} used; at most {format_size(settings.swap_limit)} a model"
     return Fact("swap_bytes", "KV swap tier", settings.swap_limit, text)

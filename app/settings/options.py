@@ -11,6 +11,7 @@ from agents.guardrails.policy import Mode
 from app.settings.row import Row, duration, folder, names, none_if_empty, none_if_none, rules, size
 from engine.api.config import (
     DEFAULT_MAX_HOLD_S,
+    DEFAULT_STATE_INTERVAL,
     AttentionBackend,
     Device,
     DispatchLevel,
@@ -87,7 +88,7 @@ class EngineOptions:
         words="cache kv reuse")] = True
     speculation: Annotated[bool | None, Row(
         "Draft repeated text and verify several tokens in a step; answers do not change. On by default, "
-        "except with CUDA graphs.",
+        "except with CUDA graphs and recurrent layers.",
         words="speculative draft")] = None
     draft_model: Annotated[str | None, Row(
         "Smaller model with the same vocabulary that drafts tokens for one or two requests at a time: a "
@@ -104,6 +105,14 @@ class EngineOptions:
         "Seconds after which a run of an agent that is held, because older ones need the KV pool, becomes "
         "one of the oldest, or is let in if nothing runs; 0 holds none.",
         ge=0, le=86_400, words="agents sessions fairness")] = DEFAULT_MAX_HOLD_S
+    state_slots: Annotated[int | None, Row(
+        "Recurrent states in memory, of running requests and checkpoints; by default as many as half of the "
+        "KV cache holds. Models with recurrent layers.",
+        ge=1, le=2**20, words="hybrid recurrent checkpoints")] = None
+    state_interval: Annotated[int, Row(
+        "Tokens between checkpoints of a recurrent state, which a fork at most computes again. Models with "
+        "recurrent layers.",
+        ge=1, le=2**20, words="hybrid recurrent checkpoints")] = DEFAULT_STATE_INTERVAL
     swap_bytes: Annotated[int | None, Row(
         "Disk space for swapped KV blocks, kept across restarts; by default 2GiB, 0 for none.",
         ge=0, le=2**46, read=size,

@@ -267,6 +267,8 @@ class Settings(Options, BaseSettings):
             generation_config=self.generation_config,
             max_queue=self.max_queue,
             max_hold_s=self.max_hold_s,
+            state_slots=self.state_slots,
+            state_interval=self.state_interval,
             prefix_caching=self.prefix_caching,
             speculation=self.speculation,
             draft_model=draft_model,

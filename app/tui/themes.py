@@ -62,6 +62,7 @@ GROUP_DEFAULTS: Mapping[str, Mapping[str, str]] = {
         "shared": "$warning",
         "pinned": "$success",
         "own": "$accent",
+        "checkpoint": "$secondary",
         "lit": "$foreground",
         "cursor": "$error",
         "swapped": "$error",

@@ -61,7 +61,8 @@ class EngineConfig:
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
             and no token. None is on, except where decode steps are replayed as CUDA graphs: a step with
-            drafts is not, and takes longer than it saves.
+            drafts is not, and takes longer than it saves. For models with recurrent layers it is off as well,
+            since their states would be copied.
         draft_model: the file of a smaller native model with the same vocabulary, which proposes tokens
             where prompt lookup has none; None for no such model. Only with speculation.
         generation_config: `auto` applies the model's own generation defaults to parameters that a

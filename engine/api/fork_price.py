@@ -16,9 +16,12 @@ class ForkPrice:
         swapped_blocks: KV blocks to copy in from the swap tier.
         seconds: predicted by the step-time model for an otherwise idle engine; None until the model
             is calibrated.
+        restored_bytes: bytes of recurrent state to copy; 0 for a model without recurrent layers, and if
+            everything is computed.
     """
 
     prefill_tokens: int
     copied_blocks: int
     seconds: float | None
     swapped_blocks: int = 0
+    restored_bytes: int = 0

@@ -129,6 +129,34 @@ class SwapCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class StateCounts:
+    """Slots of recurrent states by what they hold; all zero for a model without recurrent layers.
+
+    Attributes:
+        total: slots of the pool.
+        free: slots that hold nothing.
+        checkpoints: slots that hold the state of a cached prefix.
+        slot_bytes: bytes of a slot.
+        restored: requests that began with a copy of a state, since start.
+        evicted: checkpoints dropped for others or with their blocks, since start.
+        stored: states kept outside the pool, including those that are also checkpoints.
+    """
+
+    total: int = 0
+    free: int = 0
+    checkpoints: int = 0
+    slot_bytes: int = 0
+    restored: int = 0
+    evicted: int = 0
+    stored: int = 0
+
+    @property
+    def active(self) -> int:
+        """Slots of running requests."""
+        return self.total - self.free - self.checkpoints
+
+
+@dataclass(frozen=True, slots=True)
 class SessionCounts:
     """Sessions whose blocks are kept while they are expected back, and what they have lost.
 
@@ -248,6 +276,7 @@ class EngineSnapshot:
     waiting: int = 0
     blocks: BlockCounts = field(default_factory=BlockCounts)
     swap: SwapCounts = field(default_factory=SwapCounts)
+    states: StateCounts = field(default_factory=StateCounts)
     sessions: SessionCounts = field(default_factory=SessionCounts)
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
@@ -285,6 +314,8 @@ class BlockMap:
             order.
         held_blocks, held_by: [holds] int32, every pair of a block and the index in `owners` of a request
             that holds it, request by request in sequence order. A shared block occurs several times.
+        checkpoints: [C] int32, ascending: the blocks after which a recurrent state is kept; empty for a model
+            without recurrent layers.
     """
 
     epoch: int
@@ -298,6 +329,7 @@ class BlockMap:
     last_used: NDArray[np.float64]
     held_blocks: NDArray[np.int32]
     held_by: NDArray[np.int32]
+    checkpoints: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def blocks_of(self, request_id: str) -> NDArray[np.int32]:
         """[B] int32, the blocks of a request in sequence order; empty if it holds none."""

@@ -41,6 +41,7 @@ def block_fields(new: BlockMap, base: BlockMap | None, *, block_size: int) -> di
         },
         "tables": tables,
         "held": _encode(held.astype("<i4")),
+        "checkpoints": _encode(new.checkpoints.astype("<i4")),
     }
 
 
@@ -106,6 +107,10 @@ def block_map(data: Mapping[str, Any], base: BlockMap | None, *, shift: float) -
             column[changed] = values + shift if name == "last_used" else values
             columns[name] = column
         held, tables = _decode(data["held"], np.dtype("<i4")).astype(np.int32), data["tables"]
+        checkpoints = _decode(data.get("checkpoints", ""), np.dtype("<i4")).astype(np.int32)
+        if checkpoints.size and not 0 <= checkpoints.min() <= checkpoints.max() < total:
+            raise ValueError("it has a checkpoint of a block outside the pool")
+        columns["checkpoints"] = checkpoints
         return _assemble(data["epoch"], columns, held, tables, base, int(data["block_size"]))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"The server's block map is not in Pravāha's format ({error}).") from error

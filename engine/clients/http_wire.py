@@ -45,6 +45,7 @@ from engine.api.snapshot import (
     ModelInfo,
     Rates,
     SessionCounts,
+    StateCounts,
     StepStats,
     SwapCounts,
     Totals,
@@ -258,6 +259,7 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "model": data["model"] and _model_info(data["model"]),
                 "blocks": BlockCounts(**_known_fields(BlockCounts, data["blocks"])),
                 "swap": SwapCounts(**_known_fields(SwapCounts, data["swap"])),
+                "states": StateCounts(**_known_fields(StateCounts, data.get("states", {}))),
                 "sessions": SessionCounts(**_known_fields(SessionCounts, data.get("sessions", {}))),
                 "last_step": StepStats(**_known_fields(StepStats, data["last_step"])),
                 "totals": Totals(**_known_fields(Totals, data["totals"])),
@@ -380,7 +382,7 @@ def fork_price(data: Mapping[str, Any]) -> ForkPrice:
         WireError: members are missing.
     """
     try:
-        return ForkPrice(**{field.name: data[field.name] for field in fields(ForkPrice)})
+        return ForkPrice(**_known_fields(ForkPrice, data))
     except (KeyError, TypeError) as error:
         raise WireError(f"The server's price is not in Pravāha's format ({error}).") from error
 

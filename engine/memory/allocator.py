@@ -102,6 +102,10 @@ class Allocator(Protocol):
         """[num_blocks] uint64, the epoch at which each block was last released; 0 for never."""
         ...
 
+    def generations(self) -> NDArray[np.uint32]:
+        """[num_blocks] uint32, how often each block has been allocated."""
+        ...
+
     def check_integrity(self) -> None:
         """Raise if an invariant is violated."""
         ...

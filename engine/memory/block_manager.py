@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.api.snapshot import BlockCounts, BlockState, SwapCounts
+from engine.api.snapshot import BlockCounts, BlockState, StateCounts, SwapCounts
 from engine.memory.allocator import Allocator
 from engine.memory.pinned_prefixes import PinnedPrefixes
 from engine.memory.sessions import Sessions
@@ -18,6 +18,7 @@ from engine.memory.sessions import Sessions
 if TYPE_CHECKING:
     from engine.batch.rows import RowTable
     from engine.memory.prefix_cache import PrefixCache
+    from engine.memory.recurrent_states import RecurrentStates
     from engine.memory.swap_tier import SwapTier
 
 
@@ -30,6 +31,7 @@ class BlockManager:
         sessions: the sessions that come back, for which blocks are kept; None without a prefix cache.
         tier: the swap tier that keeps evicted blocks; None if there is none, or the weights are
             still loading.
+        recurrent: the state slots of a model with recurrent layers; None for any other.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class BlockManager:
             None if prefixes is None else Sessions(allocator, prefixes, block_size=block_size)
         )
         self.tier: SwapTier | None = None
+        self.recurrent: RecurrentStates | None = None
         self.block_size = block_size
         self.block_bytes = block_bytes
 
@@ -67,17 +70,21 @@ class BlockManager:
     def allocate(self, count: int) -> NDArray[np.int32]:
         """Allocate `count` blocks; the caller has checked that `count` ≤ `num_free`.
 
-        Blocks that this evicts are first saved in the swap tier.
+        Blocks that this evicts are first saved in the swap tier; their state checkpoints are dropped.
 
         Returns:
             [count] int32, in the order in which they should be filled.
         """
-        if count > self._allocator.stats().free:
-            if self.sessions is not None:
-                self.sessions.order_evictions()
-            if self.tier is not None:
-                self.tier.save_victims(count)
-        return self._allocator.allocate(count)
+        if count <= self._allocator.stats().free:
+            return self._allocator.allocate(count)
+        if self.sessions is not None:
+            self.sessions.order_evictions()
+        if self.tier is not None:
+            self.tier.save_victims(count)
+        blocks = self._allocator.allocate(count)
+        if self.recurrent is not None:
+            self.recurrent.drop_evicted()
+        return blocks
 
     def retain(self, blocks: NDArray[np.int32]) -> None:
         """Increment the refcount of active or cached blocks. Call before the next `allocate`."""
@@ -110,11 +117,18 @@ class BlockManager:
     def lookup_prefix(self, tokens: NDArray[np.int32], cache_salt: bytes) -> tuple[int, int]:
         """Number of leading blocks of `tokens` in the pool, and of those that follow in the swap tier.
 
-        A hint, callable from any thread: references are not incremented and both numbers may change
-        at any time.
+        For a model with recurrent layers, only up to the last block after which there is a state. A hint,
+        callable from any thread: references are not incremented and both numbers may change at any time.
         """
         cached, swapped = self.find_prefix(tokens, cache_salt)
-        return len(cached), swapped
+        if self.recurrent is None:
+            return len(cached), swapped
+        path = cached[: (len(tokens) - 1) // self.block_size]
+        checkpoint, stored = self.recurrent.find(tokens, cache_salt, path, swapped)
+        if stored is not None:
+            count = stored.tokens // self.block_size
+            return min(count, len(path)), max(0, count - len(path))
+        return 0 if checkpoint is None else checkpoint.tokens // self.block_size, 0
 
     def find_prefix(
         self, tokens: NDArray[np.int32], cache_salt: bytes
@@ -146,6 +160,16 @@ class BlockManager:
     def num_evicted(self) -> int:
         """Cached blocks evicted since the pool was created. O(1)."""
         return self._allocator.stats().evicted_total
+
+    def save_idle(self) -> bool:
+        """Save some unsaved blocks or a state in the swap tier, while idle; False if there are none."""
+        if self.tier is None:
+            return False
+        return self.tier.save_idle() or (self.recurrent is not None and self.recurrent.save_idle())
+
+    def state_counts(self) -> StateCounts:
+        """Slots of recurrent states by what they hold; all zero without them."""
+        return StateCounts() if self.recurrent is None else self.recurrent.counts()
 
     def swap_counts(self) -> SwapCounts:
         """Counters of the swap tier; all zero without one."""
@@ -186,6 +210,8 @@ class BlockManager:
         self.pinned.check_integrity()
         if self.tier is not None:
             self.tier.check_integrity()
+        if self.recurrent is not None:
+            self.recurrent.check_integrity(table)
         active = int(np.count_nonzero(self.states() == BlockState.ACTIVE))
         if active + self.num_free != self.num_blocks:
             raise AssertionError(

@@ -1,11 +1,14 @@
 """Builds the `BlockMap`: state, owner and fill level of every block in the KV pool."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.api.snapshot import BlockMap, BlockState
 from engine.batch.rows import RowTable
 from engine.memory.block_manager import BlockManager
 from engine.memory.release_times import ReleaseTimes
+
+_NO_CHECKPOINTS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 def build_block_map(
@@ -51,6 +54,9 @@ def build_block_map(
         first_token=first_token,
         pinned=blocks.pins() > 0,
         last_used=releases.last_used(blocks.released_at(), states),
+        checkpoints=_NO_CHECKPOINTS
+        if blocks.recurrent is None
+        else blocks.recurrent.checkpoints.blocks(),
         held_blocks=ids,
         held_by=holder,
     )

@@ -1,10 +1,12 @@
 """`KVCacheConfig`: the geometry of the KV pool, in bytes, blocks and tokens. It holds no memory.
 
-The executor owns the storage; the block manager tracks which request holds which block.
+For a model with recurrent layers the pool's bytes are divided between blocks and state slots. The executor
+owns the storage; the block manager tracks which request holds which block.
 """
 
 from dataclasses import dataclass
 
+from engine.api.config import DEFAULT_STATE_INTERVAL
 from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
 
@@ -13,6 +15,18 @@ POOL_SHARE = 0.10
 
 POOL_SHARE_LIMIT = 0.50
 """Upper bound of the default pool, as a fraction of free memory, whatever the context length."""
+
+STATE_SHARE = 0.5
+"""Most of the pool's bytes that are state slots, unless their number is set. Of Qwen3.5's shapes the state
+takes as much as the KV of 3,000 tokens, so a conversation with a checkpoint in every 1,024 needs more for
+states than for KV; they are what is dropped first, because they can be computed again."""
+
+MIN_STATE_SLOTS = 2
+"""One for a running request, and one for a checkpoint."""
+
+DEFAULT_STATE_SLOTS = 32
+"""State slots for which a default pool has room: 24 running requests and eight checkpoints. A pool for one
+context alone would hold the states of a few requests only, and the others would wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +37,20 @@ class KVCacheConfig:
         block_size: tokens per block.
         block_bytes: bytes per block: keys, values and scales of all layers.
         num_blocks: blocks in the pool.
+        state_bytes: bytes of a state slot; 0 for a model without recurrent layers.
+        num_state_slots: state slots in the pool.
     """
 
     block_size: int
     block_bytes: int
     num_blocks: int
+    state_bytes: int = 0
+    num_state_slots: int = 0
 
     @property
     def pool_bytes(self) -> int:
-        """Size of the pool in bytes."""
-        return self.num_blocks * self.block_bytes
+        """Size of the pool in bytes, state slots included."""
+        return self.num_blocks * self.block_bytes + self.num_state_slots * self.state_bytes
 
     @property
     def capacity_tokens(self) -> int:
@@ -45,22 +63,46 @@ class KVCacheConfig:
 
 
 def default_pool_bytes(
-    available: int, *, block_bytes: int, block_size: int, context_length: int
+    available: int,
+    *,
+    block_bytes: int,
+    block_size: int,
+    context_length: int,
+    state_bytes: int = 0,
 ) -> int:
     """The default size of the pool in bytes.
 
-    A tenth of free memory, or one full context if that is more, but at most half of free memory; at least
-    one block.
+    A tenth of free memory, or one full context if that is more, with `DEFAULT_STATE_SLOTS` recurrent states,
+    but at most half of free memory; at least one block and the fewest states.
 
     Args:
         available: free bytes left once the weights are loaded.
         block_bytes: bytes per block.
         block_size: tokens per block.
         context_length: tokens of one full context.
+        state_bytes: bytes of a state slot.
     """
     one_context = -(-context_length // block_size) * block_bytes
-    wanted = max(int(available * POOL_SHARE), one_context)
-    return max(min(wanted, int(available * POOL_SHARE_LIMIT)), block_bytes)
+    states = DEFAULT_STATE_SLOTS * state_bytes
+    wanted = max(int(available * POOL_SHARE), one_context + states, int(states / STATE_SHARE))
+    least = block_bytes + MIN_STATE_SLOTS * state_bytes
+    return max(min(wanted, int(available * POOL_SHARE_LIMIT)), least)
+
+
+def choose_state_slots(
+    pool: int, plan: MemoryPlan, *, block_size: int, max_rows: int, interval: int
+) -> int:
+    """The default number of state slots in a pool of so many bytes; 0 for a model without recurrent layers.
+
+    Two for each row and one for every `interval` tokens that the pool's blocks would hold, if that is less
+    than `STATE_SHARE` of the pool.
+    """
+    if not plan.state_bytes:
+        return 0
+    tokens = pool // plan.block_bytes * block_size
+    wanted = 2 * max_rows + tokens // interval
+    slots = max(MIN_STATE_SLOTS, min(wanted, int(pool * STATE_SHARE) // plan.state_bytes))
+    return min(slots, (pool - plan.block_bytes) // plan.state_bytes)
 
 
 def size_pool(
@@ -73,6 +115,9 @@ def size_pool(
     available: int | None,
     can_quantize: bool,
     limit: int | None = None,
+    max_rows: int = 1,
+    state_slots: int | None = None,
+    state_interval: int = DEFAULT_STATE_INTERVAL,
 ) -> KVCacheConfig:
     """Compute the pool's geometry for a model, and check that the model and its pool fit in memory.
 
@@ -86,6 +131,10 @@ def size_pool(
         can_quantize: whether the weights are floats that `--weights` would quantize.
         limit: most bytes of model and pool together; the pool takes what the model leaves of them, unless
             its size was requested. None for no such limit.
+        max_rows: rows of a step; they and what follows determine the state slots of a model with recurrent
+            layers.
+        state_slots: the user's number of state slots; None for the default number.
+        state_interval: tokens between checkpoints.
 
     Raises:
         ModelDoesNotFit: model and pool do not fit.
@@ -93,7 +142,8 @@ def size_pool(
             known.
     """
     loaded = plan.weight_bytes + plan.work_bytes
-    least = max(requested_bytes or 0, plan.block_bytes)
+    states = plan.state_bytes * (state_slots or MIN_STATE_SLOTS)
+    least = max(requested_bytes or 0, plan.block_bytes + states)
     if limit is not None and loaded + least > limit:
         raise ModelDoesNotFit(
             f"{model} does not fit in its share of memory: it takes {_mib(loaded)} for weights and work "
@@ -112,15 +162,33 @@ def size_pool(
             block_bytes=plan.block_bytes,
             block_size=block_size,
             context_length=context_length,
+            state_bytes=plan.state_bytes,
+        )
+    if states and pool < plan.block_bytes + states:
+        raise ModelError(
+            f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens and "
+            f"{states // plan.state_bytes} recurrent states of {model} take "
+            f"{plan.block_bytes + states:,}: ask for more with --kv-cache."
         )
     if pool < plan.block_bytes:
         raise ModelError(
             f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens of "
             f"{model} takes {plan.block_bytes:,}: ask for more with --kv-cache."
         )
-    cache = KVCacheConfig(block_size, plan.block_bytes, num_blocks=pool // plan.block_bytes)
+    slots = state_slots or choose_state_slots(
+        pool, plan, block_size=block_size, max_rows=max_rows, interval=state_interval
+    )
+    cache = KVCacheConfig(
+        block_size,
+        plan.block_bytes,
+        num_blocks=(pool - slots * plan.state_bytes) // plan.block_bytes,
+        state_bytes=plan.state_bytes,
+        num_state_slots=slots if plan.state_bytes else 0,
+    )
     if available is not None and loaded + cache.pool_bytes > available:
-        if loaded + plan.block_bytes <= available:  # then the pool or the share was requested
+        if (
+            loaded + plan.block_bytes + states <= available
+        ):  # then the pool or the share was requested
             setting = "--kv-cache" if limit is None or requested_bytes is not None else "its share"
             advice = f"lower {setting} or free memory"
         elif can_quantize:

@@ -7,6 +7,10 @@ fork, or a row found by comparing tokens. A donor's blocks can be shared up to t
 partial block included. If the donor is still computing them, the request is deferred, which is cheaper
 than computing them twice (in-batch deduplication).
 
+For a model with recurrent layers, KV is of use only up to a token after which there is a state
+(`engine.memory.recurrent_states`): a checkpoint, a stored state, or that of a donor that has computed just as
+many tokens. A request that waits for a donor lets it make a checkpoint where their tokens part.
+
 A request does not wait for a donor that lost its row, finished, or has no pending prefill. Cost: a
 lookup hashes the prompt once; the donor search compares one block of tokens with each running row,
 and whole prompts only where that block matches.
@@ -22,6 +26,7 @@ from engine.batch.sequence import NO_ROW, Sequence
 from engine.memory.block_manager import BlockManager
 from engine.memory.image_identity import common_images_until, identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
+from engine.memory.recurrent_states import RunningState, StateSource
 from engine.memory.swap_tier import NO_ENTRIES
 
 _NO_BLOCKS: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -37,6 +42,11 @@ class Reuse:
         indexed: number of leading blocks that are in the prefix trie.
         swapped: [S] int64, entries of the swap tier that hold the blocks after these.
         parent_id: the running request whose blocks these are; None if they come from the cache.
+        state: the recurrent state after the last of these tokens; None for a model without recurrent layers,
+            and if there are no tokens.
+        fallback: a shorter reuse that needs neither the swap tier nor a copied block; None if dropping them
+            suffices.
+        shared: leading tokens that are in the pool or the tier, with or without a state.
     """
 
     blocks: NDArray[np.int32]
@@ -44,6 +54,9 @@ class Reuse:
     indexed: int
     swapped: NDArray[np.int64] = field(default_factory=lambda: NO_ENTRIES)
     parent_id: str | None = None
+    state: StateSource | None = None
+    fallback: "Reuse | None" = None
+    shared: int = 0
 
     def has_partial_block(self, block_size: int) -> bool:
         """Whether the last block is used in part, so that the request's first write goes into it."""
@@ -51,6 +64,8 @@ class Reuse:
 
     def whole_blocks(self, block_size: int) -> "Reuse":
         """This reuse without a partially used last block, which would have to be copied."""
+        if self.fallback is not None:
+            return self.fallback
         count = self.tokens // block_size
         return replace(
             self,
@@ -59,6 +74,10 @@ class Reuse:
             indexed=min(self.indexed, count),
             swapped=NO_ENTRIES,
         )
+
+    def nothing(self) -> "Reuse":
+        """No reuse: everything is computed."""
+        return Reuse(_NO_BLOCKS, 0, 0, shared=self.shared)
 
 
 class ReuseFinder:
@@ -80,7 +99,10 @@ class ReuseFinder:
             return False
         wanted = min(sequence.donor_tokens, sequence.num_reusable_tokens)
         num_pending_tokens = table.num_tokens[row] - table.num_computed[row]
-        return bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
+        waits = bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
+        if waits and self._blocks.recurrent is not None:
+            self._blocks.recurrent.add_border(row, wanted, int(table.num_computed[row]))
+        return waits
 
     def find(self, sequence: Sequence, running: NDArray[np.int32]) -> Reuse | None:
         """The KV that the sequence can reuse now, or None if it should wait for a donor.
@@ -104,12 +126,65 @@ class ReuseFinder:
             self._look_for_donor(sequence, running, hit)
             if self.waits_for_donor(sequence):
                 return None
+        if self._blocks.recurrent is not None:
+            return self._find_with_state(sequence, identity, cached, swapped)
         shared = self._shared_with_donor(sequence, target)
         if shared > hit:
             return self._from_donor(sequence, shared)
         whole = min(len(cached), hit // size)
         parent_id = sequence.donor.request_id if shared and sequence.donor is not None else None
         return Reuse(cached, hit - len(swapped) * size, whole, swapped, parent_id)
+
+    def _find_with_state(
+        self,
+        sequence: Sequence,
+        identity: NDArray[np.int32],
+        cached: NDArray[np.int32],
+        swapped: NDArray[np.int64],
+    ) -> Reuse:
+        """The longest reuse after which there is a state.
+
+        Args:
+            sequence: the waiting sequence.
+            identity: its identity tokens.
+            cached: [B] int32, leading blocks that are in the pool.
+            swapped: [S] int64, entries of the swap tier that continue them.
+        """
+        states, table, size = self._blocks.recurrent, self._table, self._table.block_size
+        if states is None:
+            raise AssertionError("the model has no recurrent layers")
+        target = sequence.num_reusable_tokens
+        path = cached[: target // size]
+        shared = (len(path) + len(swapped)) * size
+        best = Reuse(_NO_BLOCKS, 0, 0, shared=shared)
+        checkpoint, stored = states.find(identity, sequence.cache_salt, path, len(swapped))
+        if checkpoint is not None:
+            count = checkpoint.tokens // size
+            best = replace(
+                best, blocks=path[:count], tokens=checkpoint.tokens, indexed=count, state=checkpoint
+            )
+        if stored is not None:
+            count = stored.tokens // size
+            kept = min(count, len(path))
+            best = replace(
+                best,
+                blocks=path[:kept],
+                tokens=kept * size,
+                indexed=kept,
+                swapped=swapped[: count - kept],
+                state=stored,
+                fallback=best,
+            )
+        reused = best.tokens + len(best.swapped) * size
+        donor = sequence.donor
+        if donor is None or donor.row == NO_ROW:
+            return best
+        computed = int(table.num_computed[donor.row])
+        if reused < computed <= min(sequence.donor_tokens, target):
+            mine = best if best.fallback is None else best.fallback
+            found = self._from_donor(sequence, computed)
+            return replace(found, state=RunningState(donor.row), fallback=mine, shared=shared)
+        return best
 
     def _find_swapped(
         self, sequence: Sequence, identity: NDArray[np.int32], first: int, last: int

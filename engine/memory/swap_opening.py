@@ -3,23 +3,31 @@
 There is one file per model and settings, named by a hash of everything that determines KV bytes, so
 two models never share a file. Files of other models are kept while their total size is within
 `swap_bytes`. If a tier cannot be opened, a warning is logged and the engine runs without one.
+
+The states of a model with recurrent layers are in a folder beside its file. Only the process that has the
+file open uses the folder.
 """
 
 import hashlib
 import json
 import logging
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from engine.api.config import EngineConfig
-from engine.executors.base import Executor, ExecutorInfo
+from engine.executors.base import Executor, ExecutorInfo, StateKeeper
 from engine.files.file_lock import try_hold
 from engine.memory.prefix_cache import PrefixIndex
+from engine.memory.state_store import StateStore
 from engine.memory.swap_tier import SwapTier
 
 _log = logging.getLogger(__name__)
 
 SUFFIX = ".swap"
+STATES_SUFFIX = ".states"
+STATE_SHARE = 0.5
+"""Share of `swap_bytes` for the states of a model with recurrent layers."""
 _LAYOUT = 3
 """Version of a block's byte layout, arithmetic and key; increment it when one of them changes."""
 
@@ -69,7 +77,8 @@ def open_swap_tier(
     """Open the swap tier for a loaded model; None if it is disabled or cannot be opened.
 
     Args:
-        config: `swap_bytes` and `swap_dir`.
+        config: `swap_bytes` and `swap_dir`; of the former, a model with recurrent layers has `STATE_SHARE`
+            for states.
         salt: `engine.memory.kv_identity.kv_salt`.
         index: the pool's prefix index; anything but `PrefixTrie` disables the tier.
         executor: the loaded executor.
@@ -79,17 +88,16 @@ def open_swap_tier(
     if config.swap_bytes == 0 or not isinstance(index, PrefixTrie):
         return None
     identity = swap_identity(salt, executor.info, executor.block_bytes)
-    path = None
-    if config.swap_dir is not None and executor.info.kv_in_main_memory:
-        path = config.swap_dir / f"{identity.hex()[:32]}{SUFFIX}"
-        evict_swap_files(config.swap_dir, keep=path, limit=config.swap_bytes)
+    path = _path(config, identity, executor)
+    if path is not None:
+        evict_swap_files(path.parent, keep=path, limit=config.swap_bytes)
     try:
         store = SwapStore(
             path,
             identity=identity,
             block_size=config.block_size,
             block_bytes=executor.block_bytes,
-            capacity_bytes=config.swap_bytes,
+            capacity_bytes=config.swap_bytes - _bytes_for_states(config, executor),
         )
     except (OSError, ValueError) as error:
         _log.warning("The swap tier cannot be opened; the engine runs without one: %s.", error)
@@ -103,10 +111,47 @@ def open_swap_tier(
     return SwapTier(store, index, executor, salt=salt)
 
 
+def open_state_store(config: EngineConfig, *, salt: bytes, executor: Executor) -> StateStore | None:
+    """Open the store of recurrent states beside the swap tier, which is open; None if it cannot be.
+
+    Args:
+        config: `swap_bytes` and `swap_dir`.
+        salt: `engine.memory.kv_identity.kv_salt`.
+        executor: the loaded executor.
+    """
+    if not isinstance(executor, StateKeeper) or not executor.state_bytes:
+        return None
+    path = _path(config, swap_identity(salt, executor.info, executor.block_bytes), executor)
+    try:
+        store = StateStore(
+            None if path is None else path.with_suffix(STATES_SUFFIX),
+            state_bytes=executor.state_bytes,
+            capacity_bytes=_bytes_for_states(config, executor),
+        )
+    except OSError as error:
+        _log.warning("Recurrent states cannot be stored: %s.", error)
+        return None
+    _log.info("State store: %d of %d states.", len(store), store.capacity)
+    return store
+
+
+def _path(config: EngineConfig, identity: bytes, executor: Executor) -> Path | None:
+    """The swap file of a model; None if its tier is in main memory."""
+    if config.swap_dir is None or not executor.info.kv_in_main_memory:
+        return None
+    return config.swap_dir / f"{identity.hex()[:32]}{SUFFIX}"
+
+
+def _bytes_for_states(config: EngineConfig, executor: Executor) -> int:
+    recurrent = isinstance(executor, StateKeeper) and executor.state_bytes
+    return int(config.swap_bytes * STATE_SHARE) if recurrent else 0
+
+
 def evict_swap_files(folder: Path, *, keep: Path, limit: int) -> None:
     """Delete swap files of other models, least recently used first, until they fit in `limit` bytes.
 
-    A file that another process has locked, or that cannot be deleted, is kept.
+    A file's size includes the folder of states beside it, which goes with it. A file that another process has
+    locked, or that cannot be deleted, is kept.
 
     Args:
         folder: directory of the swap files.
@@ -120,7 +165,8 @@ def evict_swap_files(folder: Path, *, keep: Path, limit: int) -> None:
         except OSError:
             continue
         if path != keep:
-            found.append((stat.st_mtime, stat.st_blocks * 512, path))
+            size = stat.st_blocks * 512 + _bytes_in(path.with_suffix(STATES_SUFFIX))
+            found.append((stat.st_mtime, size, path))
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= limit:
@@ -128,7 +174,16 @@ def evict_swap_files(folder: Path, *, keep: Path, limit: int) -> None:
         try:
             with try_hold(path) as free:
                 if free:
+                    shutil.rmtree(path.with_suffix(STATES_SUFFIX), ignore_errors=True)
                     path.unlink()
                     total -= size
         except OSError as error:
             _log.warning("The swap file %s cannot be removed: %s.", path, error)
+
+
+def _bytes_in(folder: Path) -> int:
+    """Bytes of a folder's files; 0 if it does not exist."""
+    try:
+        return sum(file.stat().st_blocks * 512 for file in folder.iterdir())
+    except OSError:
+        return 0

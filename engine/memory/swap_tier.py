@@ -188,11 +188,22 @@ class SwapTier:
             `recompute`. True while nothing is measured, so that a measurement is made.
         """
         unsaved = len(blocks) - self._store.count_saved(self._index, blocks)
+        speeds = self._speeds()
+        if speeds is None or recompute is None:
+            return True
+        out, back = speeds
+        return (unsaved / out + len(blocks) / back) * self._block_bytes <= recompute
+
+    def round_trip_seconds(self, size: int) -> float:
+        """Predicted seconds to copy `size` bytes out and in; 0 while nothing is measured."""
+        speeds = self._speeds()
+        return 0.0 if speeds is None else size / speeds[0] + size / speeds[1]
+
+    def _speeds(self) -> tuple[float, float] | None:
+        """Bytes per second out and in, either for the other one that was not measured; None for neither."""
         out, back = self._writer.speed.per_second, self._read_speed.per_second
         out, back = out or back, back or out
-        if out is None or back is None or recompute is None:
-            return True
-        return (unsaved / out + len(blocks) / back) * self._block_bytes <= recompute
+        return None if out is None or back is None else (out, back)
 
     def skip_saving(self, blocks: NDArray[np.int32]) -> None:
         """Do not save these blocks on eviction, until they are retained again."""

@@ -19,7 +19,13 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from engine.api.request import ENGINE_REASONS
-from engine.api.snapshot import EngineSnapshot, EngineState, SessionCounts, SwapCounts
+from engine.api.snapshot import (
+    EngineSnapshot,
+    EngineState,
+    SessionCounts,
+    StateCounts,
+    SwapCounts,
+)
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
 
@@ -88,6 +94,7 @@ class MetricsCollector(Collector):
         snapshot, state = self._snapshot(), self._counters()
         yield from self._gauges(snapshot)
         yield from self._swap(snapshot.swap)
+        yield from self._states(snapshot.states)
         yield from self._sessions(snapshot.sessions)
         yield from self._totals(state)
         for name, text in _HISTOGRAMS.items():
@@ -236,6 +243,34 @@ class MetricsCollector(Collector):
             if speed is not None:
                 speeds.add_metric([self._model_name, direction], speed)
         yield speeds
+
+    def _states(self, states: StateCounts) -> Iterator[Metric]:
+        """Slots of recurrent states; nothing for a model without recurrent layers."""
+        if not states.total:
+            return
+        slots = GaugeMetricFamily(
+            "pravaha_state_slots",
+            "Slots of recurrent states by what they hold.",
+            labels=["model_name", "state"],
+        )
+        for name, count in (
+            ("free", states.free),
+            ("active", states.active),
+            ("checkpoint", states.checkpoints),
+            ("stored", states.stored),
+        ):
+            slots.add_metric([self._model_name, name], count)
+        yield slots
+        yield from self._gauge(
+            "state_slot_bytes", "Bytes of a state slot.", states.slot_bytes, prefixes=_OWN
+        )
+        for name, text, count in (
+            ("state_restores", "Requests that began with a copy of a state.", states.restored),
+            ("state_evictions", "Checkpoints of states that were dropped.", states.evicted),
+        ):
+            family = CounterMetricFamily(f"pravaha_{name}", text, labels=["model_name"])
+            family.add_metric([self._model_name], count)
+            yield family
 
     def _totals(self, state: CountersState) -> Iterator[Metric]:
         totals = state.totals

@@ -8,18 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.api.config import EngineConfig
+from engine.api.errors import ModelError
 from engine.api.events import EventBus
 from engine.api.request import MAX_STOP_TOKEN_IDS
 from engine.api.scheduling import Scheduling
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
-from engine.executors.base import Executor
+from engine.executors.base import Executor, StateKeeper
 from engine.executors.draft_model import DraftModel
 from engine.memory.allocator import Allocator
 from engine.memory.block_manager import BlockManager
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
-from engine.memory.swap_opening import open_swap_tier
+from engine.memory.recurrent_states import RecurrentStates
+from engine.memory.swap_opening import open_state_store, open_swap_tier
 from engine.observability.counters import EngineCounters
 from engine.runtime.draft_headers import DraftHeaders
 from engine.runtime.loading import Opened
@@ -69,6 +71,17 @@ def build_pool(config: EngineConfig, opened: Opened, factory: PoolFactory) -> Po
         block_bytes=cache.block_bytes,
         prefixes=prefixes,
     )
+    if cache.num_state_slots:
+        blocks.recurrent = RecurrentStates(
+            num_slots=cache.num_state_slots,
+            max_rows=config.max_num_seqs,
+            allocator=allocator,
+            block_size=cache.block_size,
+            interval=config.state_interval,
+            state_bytes=cache.state_bytes,
+            control_ids=opened.model.tokenizer.special_ids,
+            keeps_checkpoints=prefixes is not None,
+        )
     return Pool(blocks, index, salt)
 
 
@@ -117,8 +130,13 @@ def build_pipeline(
 
 
 def _speculates(config: EngineConfig, opened: Opened) -> bool:
+    """Whether the pipeline speculates; by default not where a step with drafts may take longer than it saves.
+
+    These are steps without CUDA graphs where others are replayed as such, and steps that copy the states of
+    recurrent layers.
+    """
     if config.speculation is None:
-        return not opened.model.uses_graphs
+        return not opened.model.uses_graphs and not opened.memory.state_bytes
     return config.speculation
 
 
@@ -143,14 +161,23 @@ def install_draft_model(
 
 
 def install(executor: Executor, pipeline: Pipeline, pool: Pool, config: EngineConfig) -> None:
-    """Set the pipeline's executor and open the swap tier of its pool."""
+    """Set the pipeline's executor and open the swap tier of its pool.
+
+    Raises:
+        ModelError: the model has recurrent layers, which the executor does not support.
+    """
+    if pool.blocks.recurrent is not None:
+        if not isinstance(executor, StateKeeper):
+            raise ModelError("The executor does not keep the state of recurrent layers.")
+        pool.blocks.recurrent.keeper = executor
     pipeline.executor = executor
     open_tier(executor, pool, config)
 
 
 def open_tier(executor: Executor, pool: Pool, config: EngineConfig) -> None:
     """Open the swap tier of a pool, unless it is open."""
-    if pool.index is not None and pool.blocks.tier is None:
-        pool.blocks.tier = open_swap_tier(
-            config, salt=pool.salt, index=pool.index, executor=executor
-        )
+    blocks = pool.blocks
+    if pool.index is not None and blocks.tier is None:
+        blocks.tier = open_swap_tier(config, salt=pool.salt, index=pool.index, executor=executor)
+        if blocks.tier is not None and blocks.recurrent is not None:
+            blocks.recurrent.store = open_state_store(config, salt=pool.salt, executor=executor)

@@ -80,12 +80,13 @@ def read_draft_headers(
         max_num_seqs=SLOTS,
         max_num_batched_tokens=SLOTS * CATCH_UP_TOKENS,
     )
+    memory = model.plan_memory(draft, kv_dtype=draft.kv_dtype, max_model_len=max_len)
+    if memory.state_bytes:
+        raise ModelError(
+            f"{model.name} cannot be a draft model: it has recurrent layers, whose state cannot go back."
+        )
     return DraftHeaders(
-        model,
-        draft,
-        max_len,
-        SLOTS * slot_blocks(max_len, config.block_size),
-        model.plan_memory(draft, kv_dtype=draft.kv_dtype, max_model_len=max_len),
+        model, draft, max_len, SLOTS * slot_blocks(max_len, config.block_size), memory
     )
 
 

@@ -535,6 +535,7 @@ class AsyncPravahaEngine:
             pipeline.scheduler.work,
             swapped_blocks=swapped,
             swap_seconds=None if tier is None else tier.swap_in_seconds(swapped),
+            state_bytes=pipeline.blocks.state_counts().slot_bytes,
         )
 
     def _enqueue(

@@ -322,9 +322,12 @@ class EngineThread:
                 name="pravaha-breakers",
                 daemon=True,
             ).start()
+        config = self.config
+        if opened.kv_cache.num_state_slots:
+            config = replace(config, state_slots=opened.kv_cache.num_state_slots)
         executor = self._executor_factory(
             model,
-            self.config,
+            config,
             num_blocks=opened.kv_cache.num_blocks,
             max_model_len=opened.max_model_len,
             progress=partial(self._on_progress, pipeline),
@@ -508,9 +511,8 @@ class EngineThread:
         return held if until is None else min(until, held)
 
     def _save_idle(self, pipeline: Pipeline) -> bool:
-        """Let the swap tier save blocks while the engine is idle; False when it has none to save."""
-        tier = pipeline.blocks.tier
-        if tier is None or not tier.save_idle():
+        """Save blocks and states in the swap tier while the engine is idle; False when there are none."""
+        if not pipeline.blocks.save_idle():
             self._publish()  # shows the saved blocks and those freed meanwhile
             return False
         return True

@@ -122,6 +122,7 @@ def price_of(
     *,
     swapped_blocks: int = 0,
     swap_seconds: float | None = 0.0,
+    state_bytes: int = 0,
 ) -> ForkPrice:
     """The price of a prompt whose first blocks are cached.
 
@@ -132,6 +133,8 @@ def price_of(
         work: predicts the prefill time.
         swapped_blocks: full blocks after those found in the swap tier, without the last token's.
         swap_seconds: predicted time to copy those in; None if it was never measured.
+        state_bytes: bytes of the recurrent state after the last of these blocks, which is copied; 0 for a
+            model without recurrent layers.
     """
     cached = (cached_blocks + swapped_blocks) * block_size
     whole = cached > 0 and cached >= tokens
@@ -139,4 +142,5 @@ def price_of(
     seconds = work.prefill_seconds(prefill, cached=tokens - prefill)
     if seconds is not None and swapped_blocks:
         seconds = None if swap_seconds is None else seconds + swap_seconds
-    return ForkPrice(prefill, int(whole), seconds, swapped_blocks)
+    restored_bytes = state_bytes if cached else 0
+    return ForkPrice(prefill, int(whole), seconds, swapped_blocks, restored_bytes)

@@ -46,7 +46,10 @@ class ExecutorFactory(Protocol):
         max_model_len: int,
         progress: Callable[[float], None],
     ) -> Executor:
-        """An executor for the model, with KV storage for `num_blocks` blocks."""
+        """An executor for the model, with KV storage for `num_blocks` blocks.
+
+        For a model with recurrent layers it is a `StateKeeper` with `config.state_slots` slots.
+        """
         ...
 
 
@@ -118,6 +121,11 @@ def read_headers(config: EngineConfig, opener: ModelOpener) -> Headers:
     max_model_len = context_length(model, config)
     kv_dtype = resolve_kv_dtype(model, config)
     memory = model.plan_memory(config, kv_dtype=kv_dtype, max_model_len=max_model_len)
+    if memory.state_bytes and config.draft_model is not None:
+        raise ModelError(
+            f"{config.name} has recurrent layers, for which no draft model is supported: load it without "
+            "--draft-model."
+        )
     draft = None
     if config.draft_model is not None:
         draft = read_draft_headers(config, opener, target=model, max_model_len=max_model_len)
@@ -141,6 +149,9 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
         requested_bytes=config.kv_cache_bytes,
         available=available,
         limit=config.memory_bytes,
+        max_rows=config.max_num_seqs,
+        state_slots=config.state_slots,
+        state_interval=config.state_interval,
         can_quantize=not isinstance(headers.model.spec, TransformersSpec)
         and headers.memory.weight_format in FLOAT_FORMATS,
     )
@@ -157,7 +168,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
     kv_cache = pool_of(headers, config, available=available)
     _log.info(
         "Weights %.1f MiB in %s, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
-        "context %d tokens.",
+        "%d recurrent states; context %d tokens.",
         memory.weight_bytes / 2**20,
         memory.weight_format,
         memory.work_bytes / 2**20,
@@ -165,6 +176,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
         kv_cache.block_size,
         kv_cache.pool_bytes / 2**20,
         kv_dtype,
+        kv_cache.num_state_slots,
         max_model_len,
     )
     vocab_size = model.spec.vocab_size

@@ -172,6 +172,7 @@ class SnapshotPublisher:
                 "running": scheduler.num_running,
                 "blocks": pipeline.blocks.counts(),
                 "swap": pipeline.blocks.swap_counts(),
+                "states": pipeline.blocks.state_counts(),
                 "sessions": scheduler.session_counts(),
                 "last_step": pipeline.last_step,
                 "scheduling": scheduler.scheduling,

@@ -73,7 +73,9 @@ class Admission:
         index = self._ranking.pick_shortest(self._waiting, lowest_served=lowest_served)
         if index is None:
             return False
-        sequence = self._waiting.at(index)
+        sequence, states = self._waiting.at(index), self._blocks.recurrent
+        if states is not None and not states.has_room:
+            return False
         shorter = self._waiting.columns().num_pending_tokens[index] < num_pending_tokens
         return bool(shorter) and sequence.missing_blocks <= self._blocks.num_free
 
@@ -93,7 +95,7 @@ class Admission:
         A request is admitted only if blocks for all of its tokens are free beyond the watermark and
         the blocks promised to running requests. Its blocks are allocated chunk by chunk.
         """
-        table, waiting = self._table, self._waiting
+        table, waiting, states = self._table, self._waiting, self._blocks.recurrent
         promised = self._row_blocks.promised(self._running.rows)
         rows: list[int] = []
         scheduled: list[int] = []
@@ -115,6 +117,8 @@ class Admission:
             if sequence.waits_for_scores or self.reuse.waits_for_donor(sequence):
                 deferred.append(waiting.pop(index))
                 continue
+            if states is not None and not states.has_room:
+                break  # running rows have all the slots that they may have
             room = self._blocks.num_free - promised - self._watermark()
             if sequence.missing_blocks > room:
                 break  # known from the last attempt; saves hashing the prompt again in every step
@@ -127,7 +131,10 @@ class Admission:
                 break
             row = self._place(waiting.pop(index), reuse, now)
             self._ranking.admitted()
-            chunk = min(budget, len(sequence.tokens) - int(table.num_computed[row]))
+            computed = int(table.num_computed[row])
+            chunk = min(budget, len(sequence.tokens) - computed)
+            if states is not None:
+                chunk = min(chunk, int(states.next_border[row]) - computed)
             budget -= chunk
             promised += whole - int(table.num_blocks[row])
             rows.append(row)
@@ -167,14 +174,19 @@ class Admission:
 
         They are retained before anything is allocated, since an allocation may evict cached blocks.
         """
-        table, blocks = self._table, reuse.blocks
+        table, blocks, states = self._table, reuse.blocks, self._blocks.recurrent
         self._blocks.retain(blocks)
+        loaded = self._swap_in(reuse.swapped)
+        slot = None
+        if states is not None:
+            slot = None if len(loaded) < len(reuse.swapped) else states.take(reuse.state)
+            if slot is None:
+                return self._place_without_tier(sequence, reuse, loaded, now)
         copied = None
         if reuse.has_partial_block(table.block_size):
             copied = self.copies.add(int(blocks[-1]))
             blocks[-1] = copied
         sequence.start = Start(reuse.tokens, len(blocks), copied, reuse.parent_id)
-        loaded = self._swap_in(reuse.swapped)
         sequence.swapped_tokens = len(loaded) * table.block_size
         computed = reuse.tokens + sequence.swapped_tokens
         if sequence.preemptions == 0:
@@ -184,12 +196,22 @@ class Admission:
         table.assign_prefix_blocks(row, blocks, computed=computed, indexed=reuse.indexed)
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
+        if states is not None and slot is not None:
+            states.place(row, slot, states.borders(sequence.tokens, computed, reuse.shared))
         sequence.donor = None
         sequence.missing_blocks = 0
         self._running.add(row)
         if self._blocks.sessions is not None:
             self._blocks.sessions.started(sequence)
         return row
+
+    def _place_without_tier(
+        self, sequence: Sequence, reuse: Reuse, loaded: NDArray[np.int32], now: float
+    ) -> int:
+        """As `_place`, where the tier's blocks or the stored state after them turned out to be damaged."""
+        self._blocks.release(loaded)
+        self._blocks.release(reuse.blocks)
+        return self._place(sequence, reuse.fallback or reuse.nothing(), now)
 
     def _swap_in(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
         """New blocks with the content of swap-tier entries; fewer if an entry is damaged."""

@@ -37,19 +37,30 @@ class Preemption:
 
         Returns that decision. The blocks stay cached until an allocation evicts them. Blocks shared with
         other rows are not affected.
+
+        For a model with recurrent layers, blocks behind the row's last checkpoint are of no use, and the
+        checkpoint is copied as well.
         """
-        table, tier = self._table, self._blocks.tier
+        table, tier, states = self._table, self._blocks.tier, self._blocks.recurrent
         if tier is None:
             return False
         indexed = table.block_tables[row, : table.num_indexed[row]]
+        if states is not None:
+            checkpoint = states.checkpoints.find(indexed)
+            useful = 0 if checkpoint is None else checkpoint.tokens // table.block_size
+            indexed = indexed[:useful]
         own = indexed[self._blocks.refcounts()[indexed] == 1]
         shared = len(indexed) - len(own)
         recompute = self._work.prefill_seconds(
             len(own) * table.block_size, cached=shared * table.block_size
         )
+        if states is not None and recompute is not None:
+            recompute -= tier.round_trip_seconds(states.state_bytes)
         if tier.is_cheaper(own, recompute):
             tier.victims_swapped += 1
             return True
         tier.victims_recomputed += 1
         tier.skip_saving(own)
+        if states is not None:
+            states.skip_storing(own)
         return False

@@ -93,8 +93,11 @@ class Scheduler:
         )
         if blocks.sessions is not None:
             blocks.sessions.recompute_seconds = self._recompute_seconds
+        if blocks.recurrent is not None:
+            blocks.recurrent.checkpoints.recompute_seconds = self._recompute_seconds
         self.admission = Admission(table, blocks, waiting, self._running, self._ranking)
-        self._plans = PlanBuilder(table)
+        states = blocks.recurrent
+        self._plans = PlanBuilder(table, None if states is None else states.slots)
         self._ones = np.ones(table.max_rows, np.int32)
         self.step_budget: int | None = None
         self._steady: Schedule | None = None  # continued while the same rows run
@@ -205,6 +208,8 @@ class Scheduler:
 
         The blocks are released; full ones stay cached until an allocation evicts them.
         """
+        if self._blocks.recurrent is not None:
+            self._blocks.recurrent.keep_active(self._table, row)
         swap = self._preemption.choose_swap_or_recompute(row)
         sequence = self.release(row)
         if self._blocks.sessions is not None:
@@ -231,6 +236,8 @@ class Scheduler:
         """
         sequence = self._table.sequence(row)
         self._blocks.release(self._table.release(row))
+        if self._blocks.recurrent is not None:
+            self._blocks.recurrent.release(row)
         self._running.remove(row)
         return sequence
 
@@ -289,10 +296,15 @@ class Scheduler:
             drafts = self.speculation.propose(batch, num_scheduled_tokens, costs)
         if drafts is None and self.model_drafts is not None:
             drafts = self.model_drafts.propose(batch, num_scheduled_tokens, costs)
+        states = self._blocks.recurrent
+        if drafts is not None and states is not None:
+            drafts = drafts.cut(states.draft_room(self._table.num_computed[batch]))
         if drafts is None:
             return None
         missing = self._row_blocks.missing(batch, num_scheduled_tokens + drafts.counts)
         if int(missing.sum()) > self._blocks.num_free:
+            return None
+        if states is not None and not states.save_before_drafts(batch[drafts.batch]):
             return None
         self._row_blocks.allocate(batch, missing)
         return drafts
@@ -322,7 +334,7 @@ class Scheduler:
         """
         table, batch = self._table, self._served(lowest_served)
         self.step_budget = None
-        num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
+        num_pending_tokens = self._num_pending_tokens(batch)
         total = len(batch)
         if total <= self._token_budget and np.count_nonzero(num_pending_tokens == 1) == total:
             # Only decodes, and the budget covers all of them.
@@ -333,7 +345,7 @@ class Scheduler:
         total = int(num_pending_tokens.sum())
         self._running.sort(now)
         batch = self._served(lowest_served)
-        num_pending_tokens = table.num_tokens[batch] - table.num_computed[batch]
+        num_pending_tokens = self._num_pending_tokens(batch)
         by_phase = np.argsort(num_pending_tokens > 1, kind="stable")
         batch, num_pending_tokens = batch[by_phase], num_pending_tokens[by_phase]
         budget = self._step_budget(batch, num_pending_tokens)
@@ -360,6 +372,13 @@ class Scheduler:
             )
         served = num_scheduled_tokens > 0
         return batch[served], num_scheduled_tokens[served], for_admission, shortest_first
+
+    def _num_pending_tokens(self, batch: NDArray[np.int32]) -> NDArray[np.int32]:
+        """[R] int32, pending tokens of each row; up to its next border for a model with recurrent layers."""
+        computed = self._table.num_computed[batch]
+        pending: NDArray[np.int32] = self._table.num_tokens[batch] - computed
+        states = self._blocks.recurrent
+        return pending if states is None else np.minimum(pending, states.limit(batch, computed))
 
     def _step_budget(self, batch: NDArray[np.int32], num_pending_tokens: NDArray[np.int32]) -> int:
         """The batch former's budget for this step; `batch` must have the decodes first."""

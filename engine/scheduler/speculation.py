@@ -17,7 +17,7 @@ Hot path: a pass costs one call into the core and, only if that found a draft, a
 expressions on at most `MAX_DRAFT_TOKENS` rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,19 @@ class Drafts:
     def total(self) -> int:
         """Draft tokens of all rows."""
         return int(self.counts.sum())
+
+    def cut(self, most: NDArray[np.int32]) -> "Drafts | None":
+        """The first of these draft tokens; None if none are left.
+
+        Args:
+            most: [R] int32, how many each row may have.
+        """
+        counts = np.minimum(self.counts, most)
+        left = counts[self.batch] > 0
+        if not left.any():
+            return None
+        matched = self.matched[left] if self.matched.size else self.matched
+        return replace(self, counts=counts, batch=self.batch[left], matched=matched)
 
 
 class Speculation:

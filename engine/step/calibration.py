@@ -93,9 +93,17 @@ class Calibration:
         if expected is not None and expected > MAX_PROBE_S:
             self._left.clear()
             return
+        states = blocks.recurrent
+        slots: list[int] = []
+        if states is not None:
+            borrowed = states.borrow(probe.rows)
+            if borrowed is None:
+                self._left.clear()
+                return
+            slots = borrowed
         taken = blocks.allocate(needed)
         try:
-            plan = _plan(probe, table, taken.reshape(probe.rows, -1))
+            plan = _plan(probe, table, taken.reshape(probe.rows, -1), slots)
             began = clock()
             executor.execute(plan)
             if probe.observed:
@@ -105,10 +113,19 @@ class Calibration:
             self._left.clear()
         finally:
             blocks.release(taken)
+            if states is not None:
+                states.give_back(slots)
 
 
-def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
-    """The plan of a probe, on tables of its own with the shapes of `table`; `taken` is [rows, B]."""
+def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32], slots: list[int]) -> StepPlan:
+    """The plan of a probe, on tables of its own with the shapes of `table`.
+
+    Args:
+        probe: the dummy step.
+        table: the engine's tables.
+        taken: [rows, B] int32, blocks.
+        slots: a state slot for each row; empty for a model without recurrent layers.
+    """
     end = probe.context + probe.tokens
     rows = np.arange(probe.rows, dtype=np.int32)
     block_tables = np.full_like(table.block_tables, -1)
@@ -130,4 +147,5 @@ def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32]) -> StepPlan:
         bias_rows=np.zeros(0, np.int32),
         bias_ids=np.zeros(0, np.int32),
         bias_values=np.zeros(0, np.float32),
+        state_slots=np.array(slots, np.int32),
     )

@@ -145,6 +145,8 @@ class Pipeline:
             # A defect of the scheduler. Its state may be inconsistent, so every request is finished.
             _log.exception("Scheduling failed.")
             self.scheduler.copies.release_sources()
+            if self.blocks.recurrent is not None:
+                self.blocks.recurrent.cancel_step()
             running = self._sequences(self.scheduler.running)
             self._fail_step(f"Scheduling failed: {as_sentence(error)}", [*running, *self._waiting])
             return True
@@ -156,6 +158,8 @@ class Pipeline:
         try:
             if not steady:
                 self._copy_blocks(self.executor)
+                if self.blocks.recurrent is not None:
+                    self.blocks.recurrent.run_copies()
             if len(self.table.grammars):
                 plan = self._mask(plan)
             if self.steps.plan_wanted:
@@ -163,11 +167,15 @@ class Pipeline:
                 self.steps.describe(plan, number, started, self.scheduler.step_budget)
             result = self.executor.execute(plan)
             applied = self._applier.apply(schedule, plan, result)
+            if self.blocks.recurrent is not None:
+                self.blocks.recurrent.after_step(self.table, plan.rows)
             for sequence, finish in applied.finished:
                 self.finish(sequence, finish)
             self._record_step(schedule, applied, len(plan.rows), started)
         except BaseException as error:  # a Rust panic is not an Exception
             _log.exception("A step failed.")
+            if self.blocks.recurrent is not None:
+                self.blocks.recurrent.cancel_step()
             at_fault = plan.rows
             if isinstance(error, ExecutorError) and error.entry is not None:
                 # Nothing was computed: the next step schedules the other rows again.

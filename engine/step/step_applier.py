@@ -121,6 +121,10 @@ class StepApplier:
             num_scheduled_tokens = num_scheduled_tokens - num_drafts
             computed += result.accepted - num_drafts
         table.num_computed[batch] = computed
+        if drafts is not None and self._blocks.recurrent is not None:
+            rejected = result.accepted < drafts.counts
+            table.num_computed[batch[rejected]] -= 1 + result.accepted[rejected]
+            self._blocks.recurrent.roll_back(batch[rejected])
         prompt = table.num_prompt_tokens[batch]
         new_prompt = self._count_prompt(batch, computed, prompt)
         decode_tokens = int(np.count_nonzero((num_scheduled_tokens == 1) & (computed > prompt)))

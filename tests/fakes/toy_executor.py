@@ -30,6 +30,18 @@ def toy_logits(history, vocab_size=VOCAB_SIZE):
     with np.errstate(over="ignore"):
         for token in history:
             key = (key ^ np.uint64(token + 1)) * np.uint64(0x100000001B3)
+    return logits_of(key, vocab_size)
+
+
+def next_hash(key, token):
+    """The hash of a history after one more token; `toy_logits` begins with 0xCBF29CE484222325."""
+    return (key ^ (token + 1)) * 0x100000001B3 % 2**64
+
+
+def logits_of(key, vocab_size=VOCAB_SIZE):
+    """[vocab] float32 from the hash of a history."""
+    key = np.uint64(key)
+    with np.errstate(over="ignore"):
         mixed = (np.arange(vocab_size, dtype=np.uint64) + key) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return ((mixed >> np.uint64(44)).astype(np.float32) / 2**20 * 8 - 4).astype(np.float32)
@@ -140,13 +152,17 @@ class ToyExecutor:
         history[~written] = _NEVER_WRITTEN
         own = (salt == self.salts(row, places))[written]
         assert own.all(), f"row {row} reads KV of another cache salt or image"
-        logits = toy_logits(history, self.vocab_size)
+        logits = self.forced(plan, row, length, toy_logits(history, self.vocab_size))
+        if self.poison(history):
+            logits[3] = np.nan
+        return logits
+
+    def forced(self, plan, row, length, logits):
+        """The logits, or those that a test forces at this position."""
         forced = self.force.get(int(length - plan.penalty_start[row]))
         if forced is not None:
             logits[:] = -10
             logits[forced] = 10
-        if self.poison(history):
-            logits[3] = np.nan
         return logits
 
     def close(self):

@@ -1,5 +1,6 @@
 """A pipeline over the toy executor, stepped by the test: no thread and a manual clock."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,8 @@ from engine.batch.sequence import NO_ROW, NOT_QUEUED, SequenceState
 from engine.memory.block_manager import BlockManager
 from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
+from engine.memory.recurrent_states import RecurrentStates
+from engine.memory.state_store import StateStore
 from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
 from engine.runtime.forking import child_request, fork_point, prompt_and_output_ids
@@ -21,8 +24,10 @@ from engine.runtime.request_handle import RequestHandle
 from engine.runtime.wakeups import WakeHub
 from engine.step.pipeline import Pipeline
 from tests.fakes.naive_allocator import NaiveAllocator
+from tests.fakes.recurrent_executor import RecurrentExecutor
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import ToyExecutor, toy_model
+from tests.fakes.toy_tokenizer import ToyTokenizer
 
 
 class ManualClock:
@@ -57,10 +62,15 @@ class ToyPipeline:
         swap=0,
         swap_path=None,
         max_hold_s=0.0,
+        state_slots=0,
+        interval=64,
+        stored_states=0,
     ):
         """`prefixes`: None caches prefixes if the allocator has a trie.
 
         `swap`: blocks in the swap tier, which is in memory or in `swap_path`.
+        `state_slots`: slots of a model with recurrent layers, with a checkpoint every `interval` tokens and
+        `stored_states` of them in the state store; 0 for a model without such layers.
         """
         config = toy_config(
             blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
@@ -84,6 +94,19 @@ class ToyPipeline:
         )
         self.waiting = RequestQueue(queue)
         self.executor = ToyExecutor(blocks, block_size, force=force)
+        if state_slots:
+            self.executor = RecurrentExecutor(
+                blocks, block_size, force=force, num_slots=state_slots
+            )
+            self.blocks.recurrent = self._states(pool, rows, state_slots, interval)
+            if stored_states:
+                folder = None if swap_path is None else Path(f"{swap_path}.states")
+                self.blocks.recurrent.store = StateStore(
+                    folder,
+                    state_bytes=self.executor.state_bytes,
+                    capacity_bytes=stored_states * (self.executor.state_bytes + 64),
+                    threaded=False,
+                )
         self.executor.watch = lambda plan: check_writes(self.blocks, plan)
         self.executor.salt_of = lambda row: int.from_bytes(
             self.table.cache_salts.get(int(row), b"")[:2], "little"
@@ -108,6 +131,20 @@ class ToyPipeline:
         self.sequences = {}
         self.handles = []
         self._arrivals = 0
+
+    def _states(self, pool, rows, num_slots, interval):
+        states = RecurrentStates(
+            num_slots=num_slots,
+            max_rows=rows,
+            allocator=pool,
+            block_size=pool.block_size,
+            interval=interval,
+            state_bytes=self.executor.state_bytes,
+            control_ids=ToyTokenizer.special_ids,
+            keeps_checkpoints=self.blocks.prefixes is not None,
+        )
+        states.keeper = self.executor
+        return states
 
     def _tier(self, entries, path, block_size):
         store = SwapStore(
@@ -238,6 +275,7 @@ class ToyPipeline:
         assert not self.pipeline.has_work
         assert self.blocks.num_free == self.blocks.num_blocks
         assert self.table.num_free == self.table.max_rows
+        assert self.blocks.state_counts().active == 0
 
 
 def shape_of(steps):

@@ -27,8 +27,9 @@ class Cell(IntEnum):
     ACTIVE = 2
     SHARED = 3
     OWN = 4
-    PINNED = 5
-    LIT = 6
+    CHECKPOINT = 5
+    PINNED = 6
+    LIT = 7
 
 
 PATH_0 = 90
@@ -46,6 +47,7 @@ WORDS = {
     Cell.ACTIVE: "active",
     Cell.SHARED: "shared",
     Cell.OWN: "this chat",
+    Cell.CHECKPOINT: "state kept",
     Cell.PINNED: "pinned",
     Cell.LIT: "selected",
 }
@@ -55,6 +57,7 @@ ROLES = {
     Cell.ACTIVE: "kv-active",
     Cell.SHARED: "kv-shared",
     Cell.OWN: "kv-own",
+    Cell.CHECKPOINT: "kv-checkpoint",
     Cell.PINNED: "kv-pinned",
     Cell.LIT: "kv-lit",
 }
@@ -78,6 +81,7 @@ class BlockInfo:
     pinned: bool
     fill: int
     first_token: int
+    checkpoint: bool = False
 
 
 def block_cells(
@@ -106,6 +110,7 @@ def block_cells(
         if own is not None:
             cells[blocks.blocks_of(own)] = Cell.OWN
         cells[blocks.refcount > 1] = Cell.SHARED
+        cells[blocks.checkpoints] = Cell.CHECKPOINT
         cells[blocks.pinned] = Cell.PINNED
     else:
         cells = np.where((cells == Cell.FREE) | (colored_by == 0), cells, colored_by)
@@ -205,6 +210,7 @@ def block_info(blocks: BlockMap, block: int) -> BlockInfo:
         pinned=bool(blocks.pinned[block]),
         fill=int(blocks.fill[block]),
         first_token=int(blocks.first_token[block]),
+        checkpoint=block in blocks.checkpoints,
     )
 
 

@@ -23,9 +23,12 @@ from app.tui.view.kv_colors import SCALES, ColorMode, hue_of
 from app.tui.view.kv_events import request_span
 from app.tui.view.spans import Line, Span, cut, width
 from engine.api.block_detail import BlockDetail
-from engine.api.snapshot import BlockCounts, SwapCounts
+from engine.api.snapshot import BlockCounts, StateCounts, SwapCounts
 
-_ROWS = ((Cell.ACTIVE, Cell.SHARED, Cell.OWN), (Cell.PINNED, Cell.CACHED, Cell.FREE))
+_ROWS = (
+    (Cell.ACTIVE, Cell.SHARED, Cell.OWN),
+    (Cell.CHECKPOINT, Cell.PINNED, Cell.CACHED, Cell.FREE),
+)
 _ALWAYS = (Cell.ACTIVE, Cell.CACHED, Cell.FREE)
 _GAUGE_CELLS = 12
 
@@ -158,6 +161,18 @@ def build_swap_gauge(swap: SwapCounts, glyphs: Glyphs, cells: int) -> list[Line]
     return [cut((name, Span(full, "$secondary"), Span(empty, "$panel"), *figures), cells)]
 
 
+def build_states_line(states: StateCounts, cells: int) -> list[Line]:
+    """One row: slots of recurrent states by what they hold; none for a model without recurrent layers."""
+    if not states.total:
+        return []
+    text = (
+        Span("states ", "$muted"),
+        Span(f"{states.active} active  {states.checkpoints} kept  {states.free} free"),
+        Span(f"  {size(states.slot_bytes)} each", "$muted"),
+    )
+    return [cut(text, cells)]
+
+
 def build_summary(counts: BlockCounts) -> str:
     """Pool use for the map's border: `37/2048 · 2% · 24 MiB`."""
     if not counts.total:
@@ -188,10 +203,11 @@ def build_block_line(
     if info is None:
         return [(Span("point at a cell, or focus and move", "$faint"),), (Span(""),)]
     scale = f" (cell of {zoom})" if zoom > 1 else ""
-    pinned = " pinned" if info.pinned else ""
+    marks = " pinned" if info.pinned else ""
+    marks += ", state kept" if info.checkpoint else ""
     head = (
         Span(f"block {info.block}{scale}", "bold"),
-        Span(f"  {info.state}{pinned}", "$muted"),
+        Span(f"  {info.state}{marks}", "$muted"),
         Span(f"  refs {info.refs}", "$muted"),
         Span(f"  fill {info.fill}/{block_size}", "$muted"),
     )

@@ -1,6 +1,6 @@
 """Prices of forks and regenerated answers as text."""
 
-from app.tui.numbers import duration
+from app.tui.numbers import duration, size
 from engine.api.fork_price import ForkPrice
 
 _SHOWN_FROM_S = 0.05
@@ -8,12 +8,14 @@ _SHOWN_FROM_S = 0.05
 
 
 def build_price(price: ForkPrice) -> str:
-    """`1 tok+1 blk`, `1 812 tok ≈ 412 ms`: tokens to compute, blocks to copy, seconds if noticeable."""
+    """`1 tok+1 blk`, `1 812 tok ≈ 412 ms`: tokens to compute, what is copied, seconds if noticeable."""
     text = f"{spaced(price.prefill_tokens)} tok"
     if price.copied_blocks:
         text += f"+{price.copied_blocks} blk"
     if price.swapped_blocks:
         text += f"+{price.swapped_blocks} blk swapped in"
+    if price.restored_bytes:
+        text += f"+{size(price.restored_bytes)} state"
     if price.seconds is not None and price.seconds >= _SHOWN_FROM_S:
         text += f" ≈ {duration(price.seconds)}"
     return text

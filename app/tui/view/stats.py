@@ -192,6 +192,12 @@ def _memory(snapshot: EngineSnapshot, history: History, glyphs: Glyphs, cells: i
     ]
     if blocks.swapped:
         lines.append(_row("swapped", compact(blocks.swapped), "in the swap tier"))
+    states = snapshot.states
+    if states.total:
+        kept = (
+            f"active of {states.total}, {states.checkpoints} kept, {size(states.slot_bytes)} each"
+        )
+        lines.append(_row("states", compact(states.active), kept))
     return [*lines, *_kept_sessions(snapshot.sessions), ()]
 
 

@@ -25,6 +25,7 @@ from app.tui.view.kv_lines import (
     build_legend,
     build_mode_legend,
     build_selection,
+    build_states_line,
     build_summary,
     build_swap_gauge,
 )
@@ -214,6 +215,7 @@ class KvPane(DrawnOnTicks, Vertical):
             )
         lines += build_selection(shown.lit, shown.paths, glyphs, self._cells, colored=shown.colored)
         lines += build_swap_gauge(frame.snapshot.swap, glyphs, self._cells)
+        lines += build_states_line(frame.snapshot.states, self._cells)
         self.query_one(".kv-legend", Lines).show_lines(lines)
 
     def _show_detail(self, frame: Frame) -> None:

@@ -42,12 +42,13 @@ from app.tui.view.kv_lines import (
     build_legend,
     build_mode_legend,
     build_selection,
+    build_states_line,
     build_summary,
     build_swap_gauge,
 )
 from app.tui.view.spans import plain, width
 from engine.api.block_detail import BlockDetail
-from engine.api.snapshot import BlockCounts, BlockMap, BlockState, SwapCounts
+from engine.api.snapshot import BlockCounts, BlockMap, BlockState, StateCounts, SwapCounts
 
 CELLS = st.lists(st.integers(0, max(Cell)), max_size=60).map(
     lambda values: np.array(values, np.uint8)
@@ -236,6 +237,23 @@ def test_the_gauge_of_the_swap_tier_fits_into_a_row():
     (row,) = build_swap_gauge(swap, ASCII, 37)
     assert plain([row]) == "swap #----- 1.3k/5.5k  in 1.2k  out 5"
     assert all(width(build_swap_gauge(swap, ASCII, cells)[0]) <= cells for cells in range(1, 60))
+
+
+def test_states_have_a_line_of_their_own():
+    assert build_states_line(StateCounts(), 80) == []
+    states = StateCounts(total=40, free=10, checkpoints=25, slot_bytes=19 << 20)
+    (row,) = build_states_line(states, 80)
+    assert plain([row]) == "states 5 active  25 kept  10 free  19 MiB each"
+    assert all(width(build_states_line(states, cells)[0]) <= cells for cells in range(1, 60))
+
+
+def test_blocks_with_a_kept_state_are_marked():
+    blocks = replace(block_map(), checkpoints=np.array([3, 5], np.int32))
+    cells = block_cells(blocks, own=None, lit=None)
+    assert [cells[3], cells[5]] == [Cell.CHECKPOINT, Cell.CHECKPOINT]
+    assert "state kept 2" in plain(build_legend(state_counts(blocks, None), UNICODE, colored=True))
+    assert ", state kept" in plain(build_block_line(block_info(blocks, 3), 16, 1))
+    assert "state kept" not in plain(build_block_line(block_info(blocks, 4), 16, 1))
 
 
 @pytest.mark.parametrize("mode", [mode for mode in ColorMode if mode is not ColorMode.STATE])

@@ -176,6 +176,7 @@ def test_the_head_of_a_message_shows_its_place():
         (ForkPrice(1812, 0, 0.412), "1 812 tok ≈ 412 ms"),
         (ForkPrice(30, 0, None), "30 tok"),
         (ForkPrice(1, 0, 0.2, 9), "1 tok+9 blk swapped in ≈ 200 ms"),
+        (ForkPrice(412, 0, 0.6, 0, 19 << 20), "412 tok+19 MiB state ≈ 600 ms"),
     ],
 )
 def test_prices(price, text):

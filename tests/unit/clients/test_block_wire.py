@@ -112,3 +112,22 @@ def test_changes_of_a_map_that_the_reader_does_not_have_are_refused():
         block_map(data, None, shift=0.0)
     with pytest.raises(WireError):
         block_map({}, None, shift=0.0)
+
+
+def test_checkpoints_of_states_are_sent_whole():
+    story = Story()
+    story.toy = ToyPipeline(allocator=BlockAllocator, blocks=64, block_size=BLOCK, state_slots=8)
+    base = story.map()
+    story.toy.submit(ask([*range(30)], max_tokens=9))
+    story.toy.run()
+    new = story.map()
+    assert new.checkpoints.size
+    for before in (None, base):
+        read = block_map(orjson.loads(sent(new, before)), before, shift=0.0)
+        assert_equal(read, new)
+    older = orjson.loads(sent(new, None))
+    del older["checkpoints"]  # a server that knows none
+    assert block_map(older, None, shift=0.0).checkpoints.size == 0
+    outside = replace(new, checkpoints=np.array([64], np.int32))
+    with pytest.raises(WireError, match="checkpoint of a block outside the pool"):
+        block_map(orjson.loads(sent(outside, None)), None, shift=0.0)

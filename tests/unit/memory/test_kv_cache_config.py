@@ -2,7 +2,7 @@ import pytest
 
 from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
-from engine.memory.kv_cache_config import default_pool_bytes, size_pool
+from engine.memory.kv_cache_config import DEFAULT_STATE_SLOTS, default_pool_bytes, size_pool
 
 MIB, GIB = 2**20, 2**30
 
@@ -98,3 +98,60 @@ def test_a_share_that_is_too_small_is_named(limit, requested):
 def test_a_share_beyond_free_memory_is_refused():
     with pytest.raises(ModelDoesNotFit, match="lower its share or free memory"):
         pool(limit=200 * MIB)
+
+
+def recurrent_pool(**options):
+    """A pool of a model whose state takes as much as ten blocks."""
+    plan = MemoryPlan(
+        50 * MIB, 10 * MIB, block_bytes=1024, weight_format="Q4_K", state_bytes=10_240
+    )
+    defaults = {
+        "model": "toy",
+        "block_size": 4,
+        "context_length": 64,
+        "available": 100 * MIB,
+        "can_quantize": False,
+        "max_rows": 8,
+        "state_interval": 16,
+    }
+    return size_pool(plan, **defaults | options)
+
+
+def test_state_slots_take_at_most_half_of_the_pool():
+    cache = recurrent_pool(requested_bytes=400 * 1024)
+    assert (cache.num_state_slots, cache.num_blocks) == (20, 200)
+    assert cache.pool_bytes <= 400 * 1024
+
+
+def test_there_are_no_more_state_slots_than_the_pools_tokens_need():
+    cache = recurrent_pool(requested_bytes=400 * 1024, state_interval=400)
+    assert cache.num_state_slots == 2 * 8 + 400 * 4 // 400
+    assert cache.pool_bytes <= 400 * 1024
+
+
+def test_the_number_of_state_slots_can_be_set():
+    cache = recurrent_pool(requested_bytes=400 * 1024, state_slots=3)
+    assert (cache.num_state_slots, cache.num_blocks) == (3, 370)
+
+
+def test_a_pool_holds_a_running_request_and_a_checkpoint_at_least():
+    assert recurrent_pool(requested_bytes=21 * 1024).num_state_slots == 2
+    with pytest.raises(ModelError, match="one block of 4 tokens and 2 recurrent states"):
+        recurrent_pool(requested_bytes=21 * 1024 - 1)
+    with pytest.raises(ModelError, match="and 3 recurrent states of toy take 31,744"):
+        recurrent_pool(requested_bytes=21 * 1024, state_slots=3)
+
+
+def test_a_default_pool_holds_a_context_and_its_states():
+    sizes = {"block_bytes": 100, "block_size": 4, "state_bytes": 1000}
+    states = DEFAULT_STATE_SLOTS * 1000
+    assert default_pool_bytes(500_000, context_length=40, **sizes) == 2 * states
+    assert default_pool_bytes(500_000, context_length=4000, **sizes) == 100_000 + states
+    assert default_pool_bytes(5_000_000, context_length=40, **sizes) == 500_000
+    assert default_pool_bytes(20_000, context_length=40, **sizes) == 10_000
+    assert default_pool_bytes(0, context_length=40, **sizes) == 2100
+
+
+def test_a_model_without_recurrent_layers_has_no_state_slots():
+    assert pool(requested_bytes=10_000, state_slots=5).num_state_slots == 0
+    assert pool(requested_bytes=10_000, state_slots=5) == pool(requested_bytes=10_000)

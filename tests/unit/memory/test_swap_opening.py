@@ -8,7 +8,13 @@ import pytest
 
 from engine._core import BlockAllocator, PrefixTrie
 from engine.executors.base import ExecutorInfo
-from engine.memory.swap_opening import evict_swap_files, open_swap_tier, swap_identity
+from engine.memory.swap_opening import (
+    evict_swap_files,
+    open_state_store,
+    open_swap_tier,
+    swap_identity,
+)
+from tests.fakes.recurrent_executor import RecurrentExecutor
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import ToyExecutor
 
@@ -114,3 +120,52 @@ def test_other_models_files_are_deleted_least_recently_used_first(tmp_path):
         assert {path.stem for path in tmp_path.iterdir()} == {"new", "held", "kept"}
     evict_swap_files(tmp_path, keep=kept, limit=0)
     assert [path.stem for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_states_are_in_a_folder_beside_the_file_and_have_half_of_the_bound(tmp_path):
+    executor = RecurrentExecutor(8, 4, num_slots=3)
+    alone = open_tier(tmp_path / "alone")
+    tier = open_tier(tmp_path, executor=executor)
+    assert tier.counts().capacity < 0.6 * alone.counts().capacity
+    config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
+    store = open_state_store(config, salt=b"salt", executor=executor)
+    assert store.capacity == (1 << 19) // (executor.state_bytes + 48)
+    (file,) = tmp_path.glob("*.swap")
+    assert file.with_suffix(".states").is_dir()
+    for one in (alone, tier, store):
+        one.close()
+
+
+def test_a_model_without_recurrent_layers_has_no_store_of_states(tmp_path):
+    config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
+    assert open_state_store(config, salt=b"salt", executor=ToyExecutor(8, 4)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_states_of_a_gpus_model_are_in_main_memory(tmp_path):
+    executor = RecurrentExecutor(8, 4, num_slots=3)
+    executor.info = replace(executor.info, kv_in_main_memory=False)
+    config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
+    store = open_state_store(config, salt=b"salt", executor=executor)
+    assert store.capacity > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_used_means_no_store_and_one_sentence(tmp_path, caplog):
+    executor = RecurrentExecutor(8, 4, num_slots=3)
+    config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
+    identity = swap_identity(b"salt", executor.info, executor.block_bytes).hex()[:32]
+    (tmp_path / f"{identity}.states").write_text("a file")
+    assert open_state_store(config, salt=b"salt", executor=executor) is None
+    assert "Recurrent states cannot be stored" in caplog.text
+
+
+def test_the_states_of_another_model_count_and_go_with_its_file(tmp_path):
+    for name in ("old", "kept"):
+        (tmp_path / f"{name}.swap").write_bytes(bytes(10_000))
+        (tmp_path / f"{name}.states").mkdir()
+        (tmp_path / f"{name}.states" / "one.state").write_bytes(bytes(100_000))
+    evict_swap_files(tmp_path, keep=tmp_path / "kept.swap", limit=200_000)
+    assert len(list(tmp_path.iterdir())) == 4
+    evict_swap_files(tmp_path, keep=tmp_path / "kept.swap", limit=100_000)
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.swap", "kept.states"}

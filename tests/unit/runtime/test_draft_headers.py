@@ -94,8 +94,12 @@ def test_the_draft_model_takes_the_shorter_context_and_few_rows():
             {"spec": torch_spec()},
             r"small cannot be a draft model: it needs the torch executor",
         ),
+        (
+            {"plan_memory": lambda config, **_: MemoryPlan(1, 1, 1, "Q4_K", state_bytes=8)},
+            r"small cannot be a draft model: it has recurrent layers",
+        ),
     ],
-    ids=["sizes", "tokens", "torch"],
+    ids=["sizes", "tokens", "torch", "recurrent"],
 )
 def test_a_model_that_cannot_draft_is_refused(changes, sentence):
     with pytest.raises(ModelError, match=sentence):
