@@ -1,13 +1,14 @@
 """Compares Pravāha with llama.cpp on the shapes of several families, interleaved: speed and roofline.
 
     python benchmarks/families.py --dir DIR [--json FILE] [--shapes qwen3.5-0.8b,lfm2-1.2b] [--columns 1x128]
-        [--rounds N] [--new-tokens N] [--minutes M] [--missing] [--baseline CHECKOUT]
+        [--rounds N] [--new-tokens N] [--minutes M] [--missing] [--discard] [--baseline CHECKOUT]
     python benchmarks/families.py --table FILE
 
 DIR is that of `benchmarks/peers_setup.sh DIR llama_cpp`. The files have the sizes of `family_shapes.py` and
 random weights, in Q4_K_M by llama.cpp's own quantizer (gpt-oss in MXFP4), in `--cache`; both engines read the
-same file. `llama-1b` is the dense shape of `formats.py`. Making a file needs twice its size in Q8_0 on the
-disk, at most 14 GB; measuring needs twice the file in memory.
+same file. `llama-1b` is the dense shape of `formats.py`. All files take 24 GB, and
+while one is made it is there in Q8_0, too; with `--discard` each is deleted when it was measured, and 14 GB are enough. Measuring needs
+twice the file in memory.
 
 Columns are those of `format_columns.py`: `SxC` decodes S streams with C tokens of context each, `prefill512`
 computes a prompt. llama.cpp decodes without flash attention and computes prompts with it, which is faster.
@@ -116,6 +117,10 @@ class Part:
             if wanted := [column for column in columns if column in group]:
                 self._measure_group(wanted, flags, until)
 
+    def discard(self) -> None:
+        """Delete its file."""
+        self._model.unlink()
+
     def _recipes(self, flags: Sequence[str]) -> list[Recipe]:
         """Ours first, llama.cpp last."""
         options = self._options
@@ -221,6 +226,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, help="begin no round that would end later")
     parser.add_argument("--missing", action="store_true", help="only columns that --json lacks")
+    parser.add_argument("--discard", action="store_true", help="delete files that were measured")
     parser.add_argument("--threads", type=int, default=2, help="threads of every engine")
     parser.add_argument("--baseline", type=Path, help="another checkout of Pravāha")
     parser.add_argument("--cache", type=Path, help="directory of the synthetic models")
@@ -257,6 +263,8 @@ def main() -> None:
             part = Part(name, options)
             part.measure(columns, until)
             measured.append(part.result)
+            if options.discard:
+                part.discard()
     print(report(measured))
 
 

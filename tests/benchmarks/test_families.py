@@ -197,7 +197,10 @@ def test_shapes_are_measured_in_parts_and_shown_beside_their_goals(tmp_path, mon
         dir=tmp_path, cache=tmp_path, json=tmp_path / "result.json", threads=1, rounds=1,
         new_tokens=8, baseline=None,
     )  # fmt: skip
-    families.Part(LLAMA, options).measure(["1x128", "prefill512"], float("inf"))
+    measured = families.Part(LLAMA, options)
+    measured.measure(["1x128", "prefill512"], float("inf"))
+    measured.discard()
+    assert not ours.model.exists()
     (part,) = earlier_parts(options.json)
     assert list(part["columns"]) == ["1x128", "prefill512"]
     assert "| llama-1b Q4_K_M, 0 MB, packed 1 | pravaha Q4_1 | 300 (300) |" in report([part])
