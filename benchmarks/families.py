@@ -6,9 +6,9 @@
 
 DIR is that of `benchmarks/peers_setup.sh DIR llama_cpp`. The files have the sizes of `family_shapes.py` and
 random weights, in Q4_K_M by llama.cpp's own quantizer (gpt-oss in MXFP4), in `--cache`; both engines read the
-same file. `llama-1b` is the dense shape of `formats.py`. All files take 24 GB, and
-while one is made it is there in Q8_0, too; with `--discard` each is deleted when it was measured, and 14 GB are enough. Measuring needs
-twice the file in memory.
+same file. `llama-1b` is the dense shape of `formats.py`. All files take 24 GB, and while one is made it is
+there in Q8_0, too; with `--discard` each is deleted when it was measured, and 14 GB are enough. Measuring
+needs twice the file in memory.
 
 Columns are those of `format_columns.py`: `SxC` decodes S streams with C tokens of context each, `prefill512`
 computes a prompt. llama.cpp decodes without flash attention and computes prompts with it, which is faster.

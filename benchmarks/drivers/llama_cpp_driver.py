@@ -165,11 +165,11 @@ def batched(order: Order) -> float:
 
 def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
     prompts, shared = order.prompts, order.shared_prefix
-    start = time.perf_counter()
     if found:
         for sequence, prompt in enumerate(prompts):
             sequences.cut(sequence, len(prompt) - 1)
-    elif shared:
+    start = time.perf_counter()
+    if shared and not found:
         sequences.decode((token, at, 0, False) for at, token in enumerate(prompts[0][:shared]))
         for sequence in range(1, len(prompts)):
             ll.llama_memory_seq_cp(sequences.memory, 0, sequence, -1, -1)
