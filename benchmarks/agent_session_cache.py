@@ -4,8 +4,9 @@
         [--trace opencode] [--head-tokens 4096] [--json FILE]
 
 Meant for models with a recurrent state, such as a file of `families.py`: its sizes decide, not its weights.
-The session is the main agent of a recorded one (`tests/traces`): a head, then tasks of the user, after each
-of which the agent thinks, calls tools and reads results. Prompts have the form of ChatML with a template
+The session is a recorded one (`tests/traces`), one request after the other: of its main agent with a long
+head, which gets tasks of the user, after each of which it thinks, calls tools and reads results, and between
+them those of its sub-agents. Prompts have the form of ChatML with a template
 that drops the reasoning of earlier tasks, as those of Qwen3 and Qwen3.5 do: within a task each prompt goes on
 from the last answer, and with the next task all answers since the last one change. Answers are what the
 server generates, greedy and of a fixed length, and their first tokens count as reasoning. They are sent back
@@ -28,7 +29,7 @@ import shlex
 import signal
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,6 @@ from engine.executors.open_model import open_model
 from engine.text.tokenizer import Tokenizer
 from tests.traces.replay import ROOT, load, names
 
-MAIN = "main"
 RESULT_CHARS = 6000
 """Most characters of a file in a result."""
 REASONING_TOKENS, ANSWER_TOKENS = 48, 80
@@ -54,10 +54,12 @@ class Turn:
     """What the client adds before a request.
 
     Attributes:
+        agent: which agent of the trace sends the request.
         texts: of the messages.
         new_task: whether they are the user's, so that the reasoning before them is dropped; else results.
     """
 
+    agent: str
     texts: tuple[str, ...]
     new_task: bool
 
@@ -73,14 +75,13 @@ class Cost:
 
 
 def turns_of(trace: dict[str, Any]) -> list[Turn]:
-    """The turns of a trace's main agent; nothing that its client forgets or clears."""
+    """The turns of a trace's agents; nothing that its client forgets or clears."""
     found = []
     for group in trace["steps"]:
         for step in group if isinstance(group, list) else [group]:
-            if step["agent"] == MAIN:
-                added = [one for adds in step["adds"] for one in _contents(adds)]
-                user = any("results" not in adds for adds in step["adds"])
-                found.append(Turn(tuple(map(_text, added)), user))
+            added = [one for adds in step["adds"] for one in _contents(adds)]
+            user = any("results" not in adds for adds in step["adds"])
+            found.append(Turn(step["agent"], tuple(map(_text, added)), user))
     return found
 
 
@@ -103,16 +104,15 @@ def head_text() -> str:
 
 
 class Session:
-    """The client's side: the history as token ids, without the reasoning that the template drops."""
+    """The client's side of one agent: the history as token ids, without the reasoning that is dropped."""
 
-    def __init__(self, tokenizer: Tokenizer, head_tokens: int) -> None:
-        """Begin with a head of so many tokens."""
+    def __init__(self, tokenizer: Tokenizer, head: str, head_tokens: int) -> None:
+        """Begin with a head, cut to so many tokens."""
         self._tokenizer = tokenizer
         self._end = self._marked("<|im_end|>\n")
-        system = tokenizer.encode(head_text()[: 8 * head_tokens])[:head_tokens]
+        system = tokenizer.encode(head[: 8 * head_tokens])[:head_tokens]
         self._parts = [[*self._marked("<|im_start|>system\n"), *system, *self._end]]
         self._answers: list[tuple[int, list[int]]] = []  # place in `_parts`, without reasoning
-        self._seen: list[list[int]] = []
 
     def _marked(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, special=True)
@@ -129,13 +129,21 @@ class Session:
         self._parts.append(self._marked("<|im_start|>assistant\n"))
         return [token for part in self._parts for token in part]
 
-    def take(self, prompt: Sequence[int], answer: Sequence[int]) -> int:
-        """Add the answer to the history; returns how many tokens of its prompt were new."""
-        known = max((common(prompt, one) for one in self._seen), default=0)
-        self._seen.append([*prompt, *answer])
+    def take(self, answer: Sequence[int]) -> None:
+        """Add the answer to the history."""
         self._answers.append((len(self._parts), [*answer[REASONING_TOKENS:], *self._end]))
         self._parts.append([*answer, *self._end])
-        return len(prompt) - known
+
+
+def sessions_of(
+    trace: dict[str, Any], tokenizer: Tokenizer, head_tokens: int
+) -> dict[str, Session]:
+    """A session for each agent of a trace. Long heads have the project's documents after their own text."""
+    found = {}
+    for name, agent in trace["agents"].items():
+        head = "\n\n".join([*agent["system"], head_text() if agent.get("fills_head") else ""])
+        found[name] = Session(tokenizer, head, head_tokens)
+    return found
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:
@@ -144,14 +152,20 @@ def common(one: Sequence[int], other: Sequence[int]) -> int:
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def replay(server: Server, session: Session, turns: Sequence[Turn]) -> Iterator[Cost]:
+def replay(
+    server: Server, sessions: Mapping[str, Session], turns: Sequence[Turn]
+) -> Iterator[Cost]:
     """The costs of the requests, one after the other."""
+    seen: list[list[int]] = []
     for turn in turns:
+        session = sessions[turn.agent]
         prompt = session.prompt(turn)
         with server.running():
             answer = complete(server.port, prompt)
         timings = answer["timings"]
-        new = session.take(prompt, answer["tokens"])
+        session.take(answer["tokens"])
+        new = len(prompt) - max((common(prompt, one) for one in seen), default=0)
+        seen.append([*prompt, *answer["tokens"]])
         yield Cost(len(prompt), new, timings["prompt_n"], timings["prompt_ms"] / 1000)
 
 
@@ -228,7 +242,9 @@ def main() -> None:
     parser.add_argument("--llama-server", type=Path, help="binary; without it only ours")
     parser.add_argument("--llama-flags", default="", help="further flags of llama.cpp's server")
     parser.add_argument("--trace", default="opencode", choices=names())
-    parser.add_argument("--head-tokens", type=int, default=4096, help="tokens of the system prompt")
+    parser.add_argument(
+        "--head-tokens", type=int, default=4096, help="most tokens of a system prompt"
+    )
     parser.add_argument("--turns", type=int, help="only so many requests")
     parser.add_argument("--threads", type=int, default=2, help="threads of each server")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
@@ -236,7 +252,8 @@ def main() -> None:
     # So that a run that is cut ends its servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     tokenizer = open_model(options.model).tokenizer
-    turns = turns_of(load(options.trace))[: options.turns]
+    trace = load(options.trace)
+    turns = turns_of(trace)[: options.turns]
     commands = {"pravaha": our_command(options.model, port := free_port(), options.threads)}
     ports = {"pravaha": port}
     if options.llama_server:
@@ -254,7 +271,8 @@ def main() -> None:
         server = start(name, command, ports[name])
         try:
             costs[name] = []
-            for cost in replay(server, Session(tokenizer, options.head_tokens), turns):
+            sessions = sessions_of(trace, tokenizer, options.head_tokens)
+            for cost in replay(server, sessions, turns):
                 costs[name].append(cost)
                 say(f"{name}: {cost.computed:,} of {cost.prompt:,} computed, {cost.new:,} new")
         finally:
