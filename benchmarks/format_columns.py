@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.comparison import prompts
 from benchmarks.driven_engine import DrivenEngine, OrderRefused
@@ -33,6 +33,16 @@ Sample = tuple[float, ...]
 """Seconds of a prefill, or of a short and a long run."""
 
 
+class Work(Protocol):
+    """What the steps of a model have to do at least; see `ModelWork`."""
+
+    def decode(self, streams: int, context: float) -> StepWork:
+        """The work of a step that decodes one token per stream."""
+
+    def prefill(self, tokens: int) -> StepWork:
+        """The work of a prompt."""
+
+
 @dataclass(slots=True)
 class FormatColumns:
     """Measures columns and keeps their samples and figures as plain data.
@@ -45,6 +55,7 @@ class FormatColumns:
         until: instant of the monotonic clock by which rounds should have ended: one that would take
             longer, by the last one's duration, is left out.
         save: called after every round.
+        work: of our engine's steps; None for what it says itself.
         columns: column → `seconds` of each engine's samples, `tokens_per_second`, `ratio_to_best_peer` and
             `share_of_roofline`, these three by the fastest samples and by the medians, and `ceilings`.
         skipped: engine → why it was taken out.
@@ -57,6 +68,7 @@ class FormatColumns:
     rounds: Callable[[int], int]
     until: float
     save: Callable[[], None]
+    work: Work | None = None
     columns: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     ceilings: Ceilings | None = None
@@ -161,7 +173,7 @@ class FormatColumns:
         return PREFILL[column] if column in PREFILL else DECODE[column][0]
 
     def _work(self, column: str) -> StepWork:
-        work = ModelWork(**self.engines[0].hello["work"])
+        work = self.work or ModelWork(**self.engines[0].hello["work"])
         if column in PREFILL:
             return work.prefill(PREFILL[column])
         streams, context = DECODE[column]

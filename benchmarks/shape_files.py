@@ -26,11 +26,15 @@ def quantized(shape: Shape, file_type: str, directory: Path, cache: Path) -> Pat
     if not target.exists():
         say(f"creating {target.name}")
         source = synthetic_model(shape, directory / "models" / DEMO, cache, "f16")
-        python = directory / "llama_cpp" / "bin" / "python"
-        subprocess.run(
-            [python, PEER_MODELS / "llama_cpp_quantized.py", source, target, file_type], check=True
-        )
+        quantize(source, target, file_type, directory)
     return target
+
+
+def quantize(source: Path, target: Path, file_type: str, directory: Path) -> None:
+    """Write a GGUF file in another format, by llama.cpp's quantizer in the directory of the peers."""
+    python = directory / "llama_cpp" / "bin" / "python"
+    script = PEER_MODELS / "llama_cpp_quantized.py"
+    subprocess.run([python, script, source, target, file_type], check=True)
 
 
 def exported(shape: Shape, weights: str, directory: Path, cache: Path) -> Path:

@@ -112,7 +112,7 @@ def _write(shape: Shape, demo: Path, path: Path, weights: Weights) -> None:
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_layer_norm_rms_eps(shape.norm_epsilon)
     writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{weights.upper()}"])
-    _add_tokenizer(writer, demo, shape.vocabulary)
+    add_tokenizer(writer, demo, shape.vocabulary)
     generator = np.random.default_rng(0)
     layers = gguf.GGMLQuantizationType[weights.upper()]
     embedding = layers if weights == "f16" else gguf.GGMLQuantizationType.Q8_0
@@ -129,7 +129,8 @@ def _write(shape: Shape, demo: Path, path: Path, weights: Weights) -> None:
     writer.close()
 
 
-def _add_tokenizer(writer: gguf.GGUFWriter, demo: Path, vocabulary: int) -> None:
+def add_tokenizer(writer: gguf.GGUFWriter, demo: Path, vocabulary: int) -> None:
+    """Add the demo model's tokenizer, padded to a size of the vocabulary."""
     fields = gguf.GGUFReader(str(demo)).fields
 
     def content(name: str) -> object:

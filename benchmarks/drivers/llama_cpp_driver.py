@@ -5,12 +5,15 @@ greedily, past end-of-sequence, and detokenizes at the end. Batches have many se
 for the last token of each; their tokens are neither sampled nor detokenized, so the figures exclude work
 that ours include. A shared prefix is computed
 once in sequence 0 and its cells are copied to the other sequences. With prefix caching the last batch's
-context is kept, and only the last token of prompts that it contains is computed again.
+context is kept, and only the last token of prompts that it contains is computed again. Tokens of recurrent
+models cannot be removed, nor those of windows that have moved on: of such models each sequence is saved
+before its last token, and restored.
 
 Settings are llama.cpp's defaults: flash attention (`auto`, which enables it on a CPU), repacked weights,
-KV in f16, micro-batches of 512 tokens. `--flash-attention off` decodes long contexts faster, and
-`--kv-dtype int8` stores KV in Q8_0. Weights are mapped from the file, and repacked formats are copied
-beside it; `--no-mmap` reads the file into memory instead, which takes longer and holds no tensor twice.
+KV in f16, micro-batches of 512 tokens; layers with a window keep its tokens only, as in llama.cpp's
+programs. `--flash-attention off` decodes long contexts faster, and `--kv-dtype int8` stores KV in Q8_0.
+Weights are mapped from the file, and repacked formats are copied beside it; `--no-mmap` reads the file into
+memory instead, which takes longer and holds no tensor twice.
 """
 
 import ctypes
@@ -65,6 +68,7 @@ class Sequences:
         params.n_threads = params.n_threads_batch = options.threads
         params.type_k = params.type_v = getattr(ll, f"GGML_TYPE_{kv_type.upper()}")
         params.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
+        params.swa_full = False
         # Sequences can share cells only in a unified buffer; otherwise each has its own buffer.
         params.kv_unified = bool(shared)
         each = -(-self.room // 256) * 256
@@ -74,6 +78,7 @@ class Sequences:
         if not self.context:
             raise NotRunnable(f"a context of {params.n_ctx} cells could not be created")
         self._batch = ll.llama_batch_init(CALL, 0, 1)
+        self._saved: list[ctypes.Array[ctypes.c_uint8]] = []
         self.memory = ll.llama_get_memory(self.context)
 
     def decode(self, rows: Iterator[Row]) -> None:
@@ -94,6 +99,24 @@ class Sequences:
         longest = max(map(len, order.prompts)) + order.new_tokens
         return self.prompts[: len(order.prompts)] == order.prompts and longest <= self.room
 
+    def save(self) -> None:
+        """Save each sequence."""
+        for sequence in range(len(self.prompts)):
+            size = ll.llama_state_seq_get_size(self.context, sequence)
+            saved = (ctypes.c_uint8 * size)()
+            ll.llama_state_seq_get_data(self.context, saved, size, sequence)
+            self._saved.append(saved)
+
+    def cut(self, sequence: int, length: int) -> None:
+        """Remove the tokens from `length` on, or restore what was saved at that length."""
+        if not self._saved:
+            ll.llama_memory_seq_rm(self.memory, sequence, length, -1)
+            return
+        ll.llama_memory_seq_rm(self.memory, sequence, -1, -1)
+        saved = self._saved[sequence]
+        if not ll.llama_state_seq_set_data(self.context, saved, len(saved), sequence):
+            raise NotRunnable("a saved sequence could not be restored")
+
     def close(self) -> None:
         """Free the context."""
         ll.llama_batch_free(self._batch)
@@ -101,6 +124,11 @@ class Sequences:
 
 
 kept: Sequences | None = None
+cannot_cut = (
+    ll.llama_model_is_recurrent(model.model)
+    or ll.llama_model_is_hybrid(model.model)
+    or ll.llama_model_n_swa(model.model) > 0
+)
 
 
 def run(order: Order) -> float:
@@ -137,19 +165,24 @@ def batched(order: Order) -> float:
 
 def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
     prompts, shared = order.prompts, order.shared_prefix
-    start = time.perf_counter()
     if found:
         for sequence, prompt in enumerate(prompts):
-            ll.llama_memory_seq_rm(sequences.memory, sequence, len(prompt) - 1, -1)
-    elif shared:
+            sequences.cut(sequence, len(prompt) - 1)
+    start = time.perf_counter()
+    if shared and not found:
         sequences.decode((token, at, 0, False) for at, token in enumerate(prompts[0][:shared]))
         for sequence in range(1, len(prompts)):
             ll.llama_memory_seq_cp(sequences.memory, 0, sequence, -1, -1)
-    sequences.decode(
-        (prompt[at], at, sequence, at == len(prompt) - 1)
-        for sequence, prompt in enumerate(prompts)
-        for at in range(len(prompt) - 1 if found else shared, len(prompt))
-    )
+    if options.prefix_caching and cannot_cut and not found:
+        prefill(sequences, [range(shared, len(prompt) - 1) for prompt in prompts])
+        # The last tokens' step is not counted either: alone it takes longer than its share of a prefill.
+        pause = time.perf_counter()
+        sequences.save()
+        prefill(sequences, [range(len(prompt) - 1, len(prompt)) for prompt in prompts])
+        start += time.perf_counter() - pause
+    else:
+        every = [range(len(prompt) - 1 if found else shared, len(prompt)) for prompt in prompts]
+        prefill(sequences, every)
     # The prefill produces the first new token.
     for step in range(order.new_tokens - 1):
         sequences.decode(
@@ -157,6 +190,15 @@ def generate(sequences: Sequences, order: Order, *, found: bool) -> float:
             for sequence, prompt in enumerate(prompts)
         )
     return time.perf_counter() - start
+
+
+def prefill(sequences: Sequences, places: list[range]) -> None:
+    """Compute some tokens of each prompt, with logits for its last one."""
+    sequences.decode(
+        (prompt[at], at, sequence, at == len(prompt) - 1)
+        for sequence, (prompt, wanted) in enumerate(zip(sequences.prompts, places, strict=False))
+        for at in wanted
+    )
 
 
 def weights() -> str:
