@@ -18,7 +18,7 @@ from engine.executors.memory_plan import MemoryPlan, plan_native, plan_onnx, pla
 from engine.executors.native_settings import reject_torch_settings
 from engine.executors.onnx.installed import require_onnx
 from engine.executors.onnx.settings import reject_settings
-from engine.executors.torch.installed import require_torch
+from engine.executors.torch.installed import can_see_images, require_torch
 from engine.files.fields import Fields
 from engine.files.json_file import read_json
 from engine.models import generation_config, gguf, safetensors
@@ -210,6 +210,12 @@ def _open_directory(directory: Path, settings: EngineConfig) -> OpenModel:
         )
     if _wants_torch(settings):
         return _open_for_torch(directory, config, settings, reason="The torch executor needs torch")
+    if settings.executor == "auto" and "vision_config" in config and can_see_images():
+        # With torch it sees images; the native executor runs its language model alone.
+        try:
+            return _open_for_torch(directory, config, settings, reason="Images need torch")
+        except ModelError:
+            return _open_for_native(directory, config, settings)
     try:
         return _open_for_native(directory, config, settings)
     except UnsupportedByNativeError as error:

@@ -68,7 +68,7 @@ OF_ARCHITECTURE: dict[str, dict[str, object]] = {
     "nemotron_h": {"attention.head_count_kv": [2, 0, 0], "feed_forward_length": [0, 0, 64]},
     "lfm2moe": EXPERTS | {"attention.head_count_kv": [2, 0, 0]},
     "qwen35moe": EXPERTS | {"attention.recurrent_layers": [True, False, True]},
-    **{name: EXPERTS for name in ("qwen3moe", "olmoe", "gpt-oss", "granitemoe", "glm4moe")},
+    **dict.fromkeys(("qwen3moe", "olmoe", "gpt-oss", "granitemoe", "glm4moe"), EXPERTS),
 }
 """Keys that an architecture's files have otherwise than the others'."""
 

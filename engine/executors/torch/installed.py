@@ -17,6 +17,11 @@ def pillow_installed() -> bool:
     return find_spec("PIL") is not None
 
 
+def can_see_images() -> bool:
+    """Whether the torch executor can run a model with its vision tower."""
+    return torch_installed() and pillow_installed()
+
+
 def require_torch(reason: str) -> None:
     """Raise if torch is not installed.
 
