@@ -91,7 +91,14 @@ mod tests {
         let groups = inputs / GROUP;
         let mut random = Random(4);
         let values: Vec<f32> = (0..count * inputs)
-            .map(|_| random.unit() * if random.bits().is_multiple_of(40) { 50.0 } else { 1.0 })
+            .map(|_| {
+                random.unit()
+                    * if random.bits().is_multiple_of(40) {
+                        50.0
+                    } else {
+                        1.0
+                    }
+            })
             .collect();
         let quantize = |rows: &[u32], to: &ActivationBuffers| {
             for (at, &row) in rows.iter().enumerate() {
