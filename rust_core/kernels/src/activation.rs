@@ -225,7 +225,8 @@ mod tests {
                 for i in 0..48 {
                     let expected = exact(kind, f64::from(gate[i]), f64::from(up[i]));
                     let error = (f64::from(out[i]) - expected).abs();
-                    assert!(error < 4e-5, "{level:?} {kind:?} {} {error}", gate[i]);
+                    let allowed = 4e-5 + 1e-6 * expected.abs();
+                    assert!(error < allowed, "{level:?} {kind:?} {} {error}", gate[i]);
                 }
             }
         }
