@@ -40,6 +40,7 @@ class ToyTokenizer:
     add_bos = False
     fingerprint = "toy"
     has_chat_template = False
+    continues_text = False
 
     def encode(self, text, *, special=False):
         ids = []

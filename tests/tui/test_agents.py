@@ -204,8 +204,8 @@ async def test_an_approval_never_takes_the_focus_and_typing_answers_nothing(scre
         assert not service.decisions
         await ui.press("shift+tab", "a")
         await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
-        clock = ui.app.screen._clock = ui.clock
-        ui.app.screen._quiet_since = clock()
+        clock = ui.app.screen._quiet._clock = ui.clock
+        ui.app.screen._quiet.begin()
         for _ in range(20):  # somebody types on, 15 keys a second
             clock.now += 1 / 15
             await ui.press("y")
@@ -224,7 +224,7 @@ async def test_the_approvals_pane_opens_a_call_and_denies_it(screen, service):
         await ui.shown("Approvals", "edit (changes files)")
         await ui.press("enter")
         await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
-        ui.app.screen._clock = lambda: float("inf")
+        ui.app.screen._quiet._clock = lambda: float("inf")
         await ui.shown("patch_applier wants to call edit", "/home/me/project")
         await ui.press("n")
         await ui.shown("why not?")
@@ -241,7 +241,7 @@ async def test_leaving_the_reason_ignores_what_is_still_typed(screen, service):
         await ui.press("f8", "enter")
         await ui.until(lambda: isinstance(ui.app.screen, ApprovalScreen))
         dialog = ui.app.screen
-        clock = dialog._clock = ui.clock
+        clock = dialog._quiet._clock = ui.clock
         clock.now += QUIET_S + 0.1
         await ui.press("n")
         await ui.type("no")

@@ -69,7 +69,7 @@ async def choose(ui, key):
     await press_d(ui)
     await ui.until(lambda: ui.app.dialog is not None, "the dialog")
     await ui.shown("@@")
-    ui.app.dialog._clock = lambda: 1e9
+    ui.app.dialog._quiet._clock = lambda: 1e9
     await ui.press(key)
     await ui.until(lambda: ui.app.dialog is None, "the end of the dialog")
 
@@ -130,7 +130,7 @@ async def test_keys_right_after_the_dialog_opened_are_ignored(tmp_path, project)
         await ui.shown("changes library/holds.py")
         await press_d(ui)
         await ui.until(lambda: ui.app.dialog is not None, "the dialog")
-        ui.app.dialog._clock = lambda: ui.app.dialog._quiet_since
+        ui.app.dialog._quiet._clock = lambda: ui.app.dialog._quiet._since
         await ui.press("y", "enter", "space")
         assert ui.app.dialog is not None
         assert holds(project) == HOLDS
@@ -200,7 +200,7 @@ async def test_a_file_that_changes_while_the_diff_is_shown_is_not_written(tmp_pa
         await press_d(ui)
         await ui.shown("@@")
         (project / "library" / "holds.py").write_text("x = 1\n")
-        ui.app.dialog._clock = lambda: 1e9
+        ui.app.dialog._quiet._clock = lambda: 1e9
         await ui.press("y")
         await ui.until(lambda: any("nothing was written" in one for one in ui.toasts), "the reason")
         assert holds(project) == "x = 1\n"

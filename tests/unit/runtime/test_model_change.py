@@ -14,6 +14,7 @@ from engine.api.errors import (
 from engine.api.events import EngineStateChanged
 from engine.api.request import FinishReason
 from engine.api.snapshot import EngineState
+from engine.models.spec import Rope
 from engine.models.store import ModelStore
 from engine.runtime.loading import memory_after_unloading, open_with_headers
 from engine.runtime.model_change import MAX_CHANGE_DRAIN_S
@@ -387,7 +388,7 @@ def test_each_model_has_its_own_prefix_cache_and_swap_file(files, loader):
     def opener(config):
         model = toy_model()
         if config.name == "second":
-            model.spec = replace(toy_spec(), rope_theta=5e5)
+            model.spec = replace(toy_spec(), ropes=(Rope(5e5, 4, "half"),))
         return model
 
     engine, _ = toy_engine(

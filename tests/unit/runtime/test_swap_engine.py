@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine._core import SwapStore
+from engine.models.spec import Rope
 from tests.fakes.toy_engine import ask, toy_config, toy_engine
 from tests.fakes.toy_executor import oracle, toy_model, toy_spec
 
@@ -49,7 +50,7 @@ def test_a_restarted_engine_copies_instead_of_computing(tmp_path):
     ("facts", "settings"),
     [
         ({"weight_format": "Q8_0"}, {}),
-        ({"spec": replace(toy_spec(), rope_theta=5e5)}, {}),
+        ({"spec": replace(toy_spec(), ropes=(Rope(5e5, 4, "half"),))}, {}),
         ({}, {"dispatch": "avx2"}),
     ],
     ids=["quantisation", "model", "setting"],
