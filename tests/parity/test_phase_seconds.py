@@ -31,7 +31,8 @@ def test_phases_are_timed_only_on_request_and_sum_to_at_most_the_run(tmp_path):
     elapsed = time.perf_counter() - begin
     phases = executor.take_phase_seconds()
     assert list(phases)[:4] == ["embed", "prepare", "qkv", "attention"]
-    assert all(seconds > 0.0 for seconds in phases.values()), phases
+    assert phases["router"] == 0.0  # of models with experts
+    assert all(seconds > 0.0 for name, seconds in phases.items() if name != "router"), phases
     assert sum(phases.values()) <= elapsed
 
     executor.time_phases(False)
