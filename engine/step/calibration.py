@@ -133,6 +133,8 @@ def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32], slots: list[i
     sampling = np.zeros_like(table.sampling)
     sampling[:] = SamplingValidator.pack(SamplingParams(temperature=0.0), 0)
     count = probe.rows * probe.tokens
+    state_slots = np.full(table.max_rows if slots else 0, -1, np.int32)
+    state_slots[: len(slots)] = slots
     return StepPlan(
         rows=rows,
         query_start=np.arange(0, count + 1, probe.tokens, dtype=np.int32),
@@ -147,5 +149,5 @@ def _plan(probe: Probe, table: RowTable, taken: NDArray[np.int32], slots: list[i
         bias_rows=np.zeros(0, np.int32),
         bias_ids=np.zeros(0, np.int32),
         bias_values=np.zeros(0, np.float32),
-        state_slots=np.array(slots, np.int32),
+        state_slots=state_slots,
     )

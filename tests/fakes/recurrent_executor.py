@@ -49,6 +49,7 @@ class RecurrentExecutor(ToyExecutor):
         self.states_written += len(slots)
 
     def execute(self, plan):
+        assert plan.state_slots.shape == plan.num_tokens.shape  # as the native executor demands
         slots = plan.state_slots[plan.rows]
         assert len(set(slots.tolist())) == len(slots)
         assert (slots >= 0).all()
