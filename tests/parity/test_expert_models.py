@@ -17,6 +17,10 @@ PROMPTS = {1: None, 15: [4, 1], 33: [20, 3], 100: [9, 8, 40], 150: None}
 """Length of each prompt, and of its chunks; those of None fill the steps."""
 NEW_TOKENS = 40
 
+TOLERANCE = 3e-4
+RECURRENT_TOLERANCE = 1e-3
+"""The states of Qwen3.5 add rounding errors of their own."""
+
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 CASES = {
     f"{tiny.name}-{name}": (tiny, DTYPES[name])
@@ -52,7 +56,8 @@ def test_logprobs_are_close(pair: tuple[PreTrainedModel, Stepper]) -> None:
     run = Run(ids[:1], len(ids), forced=ids[1:], sampling={"num_logprobs": 20})
     stepper.run([run])
     reference = torch.log_softmax(torch.from_numpy(logits(model, ids)), -1).numpy()
+    recurrent = "linear_attention" in getattr(model.config, "layer_types", ())
+    tolerance = RECURRENT_TOLERANCE if recurrent else TOLERANCE
     for position, top in enumerate(run.top):
         for token, logprob in top:
-            # The states of Qwen3.5 add rounding errors of their own.
-            assert logprob == pytest.approx(reference[position, token], abs=1e-3)
+            assert logprob == pytest.approx(reference[position, token], abs=tolerance)
