@@ -6,7 +6,6 @@ from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.hybrid import (
     GGUF_MAMBA2,
     MAX_KERNEL,
-    attention,
     checkpoint_mamba2,
     mamba2_tensors,
     recurrent_layers,
@@ -58,7 +57,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             continue
         tensors |= header.layer_tensors(index, _QKVO)
         heads = header.num_heads[index]
-        mixer = attention(header, heads, kv_heads[index], rope=rope, scale=scale)
+        mixer = header.attention(heads, kv_heads[index], rope=rope, scale=scale)
         layers.append(LayerSpec(mixer, mlp, tensors))
     return header.model_of_layers(
         layers,
@@ -90,8 +89,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             layers.append(LayerSpec(mamba, mlp, tensors))
             continue
         tensors |= header.layer_tensors(index, names)
-        mixer = attention(
-            header,
+        mixer = header.attention(
             header.num_heads[index],
             header.num_kv_heads[index],
             rope=rope,

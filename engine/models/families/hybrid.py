@@ -5,31 +5,10 @@ from dataclasses import dataclass
 
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.model_header import ModelHeader, split_rows
-from engine.models.spec import Attention, Mamba2, TensorRef
+from engine.models.spec import Mamba2, TensorRef
 
 MAX_KERNEL = 8
 """Longest convolution of the native executor."""
-
-
-def attention(
-    header: ModelHeader,
-    heads: int,
-    kv_heads: int,
-    *,
-    rope: int | None = 0,
-    window: int = 0,
-    scale: float | None = None,
-) -> Attention:
-    """An attention of the model's heads; `scale` None is 1 / sqrt(head_dim)."""
-    dim = header.head_dim
-    return Attention(
-        num_heads=heads,
-        num_kv_heads=kv_heads,
-        head_dim=dim,
-        scale=dim**-0.5 if scale is None else scale,
-        rope=rope,
-        window=0 if window >= header.context_length else window,
-    )
 
 
 def recurrent_layers(

@@ -11,7 +11,7 @@ from engine.models.families.expert_tensors import (
 )
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.hybrid import MAX_KERNEL, attention, optional_bias, recurrent_layers
+from engine.models.families.hybrid import MAX_KERNEL, optional_bias, recurrent_layers
 from engine.models.families.model_header import MAX_HEADS, MAX_WIDTH, ModelHeader, split_rows
 from engine.models.families.role_names import TOP
 from engine.models.spec import (
@@ -70,7 +70,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         heads = header.num_heads[index]
-        mixer = attention(header, heads, kv_heads[index], window=header.window())
+        mixer = header.attention(heads, kv_heads[index], window=header.window())
         layers.append(LayerSpec(mixer, mlp, tensors))
     # Files name the norm of the output after the embedding.
     tensors = {
@@ -97,7 +97,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
-        layers.append(LayerSpec(attention(header, heads, kv_heads), mlp, tensors))
+        layers.append(LayerSpec(header.attention(heads, kv_heads), mlp, tensors))
     return header.model_of_layers(
         layers,
         header.model_tensors(

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from engine.api.errors import ModelError
 from engine.files.fields import Fields
@@ -132,15 +133,10 @@ class ModelHeader(ABC):
             scale: of scores; None for 1 / sqrt(head_dim).
             softcap, qk_norm_whole, temperature: of all layers, see `Attention`.
         """
-        count, dim = self.num_layers, self.head_dim
+        count = self.num_layers
         return tuple(
-            Attention(
-                num_heads=heads,
-                num_kv_heads=kv_heads,
-                head_dim=dim,
-                scale=dim**-0.5 if scale is None else scale,
-                rope=rope,
-                window=0 if window >= self.context_length else window,
+            replace(
+                self.attention(heads, kv_heads, rope=rope, window=window, scale=scale),
                 softcap=softcap,
                 qk_norm_whole=qk_norm_whole,
                 temperature=temperature,
@@ -152,6 +148,26 @@ class ModelHeader(ABC):
                 (0,) * count if ropes is None else ropes,
                 strict=True,
             )
+        )
+
+    def attention(
+        self,
+        heads: int,
+        kv_heads: int,
+        *,
+        rope: int | None = 0,
+        window: int = 0,
+        scale: float | None = None,
+    ) -> Attention:
+        """The attention of one layer; `scale` None is 1 / sqrt(head_dim)."""
+        dim = self.head_dim
+        return Attention(
+            num_heads=heads,
+            num_kv_heads=kv_heads,
+            head_dim=dim,
+            scale=dim**-0.5 if scale is None else scale,
+            rope=rope,
+            window=0 if window >= self.context_length else window,
         )
 
     def model(

@@ -7,7 +7,6 @@ from engine.models.families.granitehybrid import read_gguf_mamba2
 from engine.models.families.hybrid import (
     GGUF_MAMBA2,
     MAX_KERNEL,
-    attention,
     checkpoint_mamba2,
     mamba2_tensors,
     optional_bias,
@@ -45,7 +44,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             layers.append(LayerSpec(None, Mlp(inner[index], "relu2"), tensors))
         elif kv_heads[index] > 0:
             tensors = {"mixer_norm": norm, **header.layer_tensors(index, _QKVO)}
-            mixer = attention(header, header.num_heads[index], kv_heads[index], rope=None)
+            mixer = header.attention(header.num_heads[index], kv_heads[index], rope=None)
             layers.append(LayerSpec(mixer, None, tensors))
         else:
             tensors = {"mixer_norm": norm, **mamba2_tensors(header, prefix, mamba, GGUF_MAMBA2)}
@@ -65,7 +64,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
     heads = text.integer("num_attention_heads", default=32, low=1, high=MAX_HEADS)
     kv_heads = text.integer("num_key_value_heads", default=heads, low=1, high=MAX_HEADS)
-    attending = attention(header, heads, kv_heads, rope=None)
+    attending = header.attention(heads, kv_heads, rope=None)
     root = "backbone." if "backbone.embeddings.weight" in header.shapes else "model."
     layers = []
     for index, kind in enumerate(kinds):

@@ -6,7 +6,7 @@ Blocks for multi-token prediction (MTP), which follow the layers, are not read.
 from engine.models.families.checkpoint_header import CheckpointHeader, plus_one
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.hybrid import MAX_KERNEL, attention, recurrent_layers
+from engine.models.families.hybrid import MAX_KERNEL, recurrent_layers
 from engine.models.families.model_header import (
     MAX_HEAD_DIM,
     MAX_HEADS,
@@ -82,7 +82,7 @@ def gguf_mixers(header: GgufHeader) -> list[tuple[Mixer, Tensors]]:
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         tensors |= _gated_queries(header, f"{prefix}attn_q.weight")
-        mixers.append((attention(header, header.num_heads[index], kv_heads[index]), tensors))
+        mixers.append((header.attention(header.num_heads[index], kv_heads[index]), tensors))
     return mixers
 
 
@@ -136,7 +136,7 @@ def checkpoint_mixers(header: CheckpointHeader) -> list[tuple[Mixer, Tensors]]:
         tensors |= plus_one(header.layer_tensors(index, _ATTENTION))
         tensors |= _gated_queries(header, f"{prefix}self_attn.q_proj.weight")
         heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
-        mixers.append((attention(header, heads, kv_heads), tensors))
+        mixers.append((header.attention(heads, kv_heads), tensors))
     return mixers
 
 
