@@ -30,12 +30,13 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         scale=scale,
         softcap=fields.number("attn_logit_softcapping", default=50.0),
     )
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, _NAMES), activation="gelu_tanh"
+    )
     return header.model(
-        attentions,
-        header.attention_layers(attentions, _NAMES),
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope("half"),),
-        activation="gelu_tanh",
         embedding_multiplier=header.hidden_size**0.5,
         logit_softcap=fields.number("final_logit_softcapping", default=30.0),
     )
@@ -49,7 +50,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header.refuse("use_bidirectional_attention")
     config = header.text
     biased = config.flag("attention_bias", default=False)
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(
             windows=sliding_windows(header, header.sliding_layers(_PERIOD), header.window()),
             scale=config.number("query_pre_attn_scalar") ** -0.5,
@@ -59,9 +60,12 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             plus_one(tensors)
             for tensors in header.all_layer_tensors(_NAMES | (ATTENTION_BIASES if biased else {}))
         ],
+        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
+    )
+    return header.model(
+        layers,
         plus_one(header.model_tensors(TOP, tied=True)),
         ropes=(header.rope(),),
-        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
         embedding_multiplier=header.hidden_size**0.5,
         logit_softcap=logit_softcap,
     )

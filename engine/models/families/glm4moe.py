@@ -50,7 +50,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         else:
             tensors |= header.layer_tensors(index, MLP)
         layers.append(LayerSpec(attentions[index], ffn, tensors))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -92,9 +92,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         else:
             tensors |= header.layer_tensors(index, MLP)
         layers.append(LayerSpec(attention, ffn, tensors))
-    return header.model_of_layers(
-        layers, header.model_tensors(TOP), ropes=(header.rope(share=_SHARE),)
-    )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(share=_SHARE),))
 
 
 GLM4_MOE = Family(

@@ -15,9 +15,11 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         ropes=(0 if rotated else None,) * header.num_layers,
         scale=fields.number("attention.scale", default=header.head_dim**-0.5),
     )
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES)
+    )
     return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
         embedding_multiplier=fields.number("embedding_scale", default=1.0),
@@ -33,12 +35,15 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         names |= ATTENTION_BIASES
     if config.flag("mlp_bias", default=False):
         names |= MLP_BIASES
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(scale=config.number("attention_multiplier", default=1.0)),
         header.all_layer_tensors(names),
+        activation=header.activation(),
+    )
+    return header.model(
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),
-        activation=header.activation(),
         embedding_multiplier=config.number("embedding_multiplier", default=1.0),
         residual_multiplier=config.number("residual_multiplier", default=1.0),
         logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),

@@ -59,7 +59,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         heads = header.num_heads[index]
         mixer = header.attention(heads, kv_heads[index], rope=rope, scale=scale)
         layers.append(LayerSpec(mixer, mlp, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
@@ -96,7 +96,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             scale=config.number("attention_multiplier", default=1.0),
         )
         layers.append(LayerSpec(mixer, mlp, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),

@@ -39,7 +39,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         size = header.intermediate_sizes[index]
         experts, weights = gguf_experts(header, index, _ROUTING, intermediate_size=size)
         layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
@@ -79,7 +79,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             down = header.require(f"{prefix}output_linear.weight")
             tensors["shared.down"] = TensorRef(down)
         layers.append(LayerSpec(attention, experts, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),

@@ -77,7 +77,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         **header.model_tensors({"embedding": TOP["embedding"]}),
         "final_norm": TensorRef(header.require("token_embd_norm.weight")),
     }
-    return header.model_of_layers(layers, tensors, ropes=(header.rope("half"),))
+    return header.model(layers, tensors, ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -98,7 +98,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         tensors |= header.layer_tensors(index, _ATTENTION)
         heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
         layers.append(LayerSpec(header.attention(heads, kv_heads), mlp, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(
             {"embedding": TOP["embedding"], "final_norm": "embedding_norm.weight"}, tied=True

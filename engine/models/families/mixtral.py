@@ -30,9 +30,7 @@ def read_mixtral(header: GgufHeader) -> ModelSpec:
         size = header.intermediate_sizes[index]
         experts, weights = gguf_experts(header, index, routing, intermediate_size=size)
         layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(
-        layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),)
-    )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -58,7 +56,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         )
         for index, attention in enumerate(attentions)
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 MIXTRAL = Family(

@@ -170,40 +170,22 @@ class ModelHeader(ABC):
             window=0 if window >= self.context_length else window,
         )
 
-    def model(
+    def mlp_layers(
         self,
         attentions: Sequence[Attention],
-        layer_tensors: Sequence[Tensors],
-        tensors: Tensors,
+        tensors: Sequence[Tensors],
         *,
-        ropes: tuple[Rope, ...],
         activation: Activation = "silu",
-        layer_norm: bool = False,
-        embedding_multiplier: float = 1.0,
-        residual_multiplier: float = 1.0,
-        logit_multiplier: float = 1.0,
-        logit_softcap: float = 0.0,
-        per_layer_width: int = 0,
-    ) -> ModelSpec:
-        """The description of a model whose layers are an attention and a feed-forward."""
-        return self.model_of_layers(
-            [
-                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
-                for attention, intermediate_size, weights in zip(
-                    attentions, self.intermediate_sizes, layer_tensors, strict=True
-                )
-            ],
-            tensors,
-            ropes=ropes,
-            layer_norm=layer_norm,
-            embedding_multiplier=embedding_multiplier,
-            residual_multiplier=residual_multiplier,
-            logit_multiplier=logit_multiplier,
-            logit_softcap=logit_softcap,
-            per_layer_width=per_layer_width,
-        )
+    ) -> list[LayerSpec]:
+        """Layers that are an attention and an MLP, with the weights of each."""
+        return [
+            LayerSpec(attention, Mlp(intermediate_size, activation), weights)
+            for attention, intermediate_size, weights in zip(
+                attentions, self.intermediate_sizes, tensors, strict=True
+            )
+        ]
 
-    def model_of_layers(
+    def model(
         self,
         layers: Sequence[LayerSpec],
         tensors: Tensors,

@@ -49,7 +49,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         else:
             tensors = {"mixer_norm": norm, **mamba2_tensors(header, prefix, mamba, GGUF_MAMBA2)}
             layers.append(LayerSpec(mamba, None, tensors))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=())
+    return header.model(layers, header.model_tensors(TOP), ropes=())
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -84,7 +84,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         "final_norm": TensorRef(header.require(f"{root}norm_f.weight")),
         **header.model_tensors({}),
     }
-    return header.model_of_layers(layers, tensors, ropes=())
+    return header.model(layers, tensors, ropes=())
 
 
 def _kinds(header: CheckpointHeader) -> list[str]:

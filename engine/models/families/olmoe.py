@@ -29,7 +29,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         size = header.intermediate_sizes[index]
         experts, weights = gguf_experts(header, index, Routing("softmax"), intermediate_size=size)
         layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -57,7 +57,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         )
         for index, attention in enumerate(header.attentions(qk_norm_whole=True))
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 OLMOE = Family(

@@ -95,7 +95,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         )
         for index, (mixer, tensors) in enumerate(gguf_mixers(header))
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _recurrent(header: GgufHeader) -> tuple[bool, ...]:
@@ -151,7 +151,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         for index, (mixer, tensors) in enumerate(checkpoint_mixers(header))
     ]
     # Sections of the rotary embedding (M-RoPE) have the same positions in text.
-    return header.model_of_layers(
+    return header.model(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=0.25),)
     )
 

@@ -34,7 +34,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
         experts, weights = gguf_experts(header, index, routing)
         layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -61,7 +61,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         else:
             tensors |= checkpoint_experts(header, index, experts, ExpertNames())
         layers.append(LayerSpec(attention, ffn, tensors))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 QWEN3_MOE = Family(

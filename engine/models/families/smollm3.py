@@ -13,12 +13,10 @@ _PERIOD = 4
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     no_window(header)
     attentions = header.attentions(ropes=_ropes(header.num_layers, _PERIOD))
-    return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
-        header.model_tensors(TOP),
-        ropes=(header.rope("interleaved"),),
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES)
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -42,13 +40,12 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         names |= ATTENTION_BIASES
     if config.flag("mlp_bias", default=False):
         names |= MLP_BIASES
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(windows=windows, ropes=ropes),
         header.all_layer_tensors(names),
-        header.model_tensors(TOP, tied=True),
-        ropes=(header.rope(),),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP, tied=True), ropes=(header.rope(),))
 
 
 def _ropes(count: int, period: int) -> tuple[int | None, ...]:
