@@ -140,6 +140,10 @@ class CheckpointHeader(ModelHeader):
             if self.text.flag(key, default=False):
                 raise self.unsupported(key, "false: it is not supported")
 
+    def names_if(self, key: str, names: dict[str, str], *, default: bool = False) -> dict[str, str]:
+        """`names`, such as those of biases, if config.json has `key` on; none otherwise."""
+        return names if self.text.flag(key, default=default) else {}
+
     def window(self) -> int:
         """The sliding window, 0 for none."""
         return self.text.integer("sliding_window", default=0)

@@ -49,17 +49,14 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header = header.with_defaults(_DEFAULTS)
     header.refuse("use_bidirectional_attention")
     config = header.text
-    biased = config.flag("attention_bias", default=False)
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = header.mlp_layers(
         header.attentions(
             windows=sliding_windows(header, header.sliding_layers(_PERIOD), header.window()),
             scale=config.number("query_pre_attn_scalar") ** -0.5,
             softcap=softcap,
         ),
-        [
-            plus_one(tensors)
-            for tensors in header.all_layer_tensors(_NAMES | (ATTENTION_BIASES if biased else {}))
-        ],
+        [plus_one(tensors) for tensors in header.all_layer_tensors(names)],
         activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
     )
     return header.model(

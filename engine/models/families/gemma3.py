@@ -61,8 +61,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header.refuse("use_bidirectional_attention")
     if "attn_logit_softcapping" in header.text:  # a key of Gemma 2, which transformers ignores here
         raise header.unsupported("attn_logit_softcapping", "absent")
-    biased = header.text.flag("attention_bias", default=False)
-    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     sliding = header.sliding_layers(
         header.text.integer("sliding_window_pattern", default=_PERIOD, low=1)
     )

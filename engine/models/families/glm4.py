@@ -34,8 +34,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
-    biased = header.text.flag("attention_bias", default=True)
-    names = _NAMES | (QKV_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", QKV_BIASES, default=True)
     weights = []
     for index, width in enumerate(header.intermediate_sizes):
         name = f"{header.prefix}layers.{index}.mlp.gate_up_proj.weight"

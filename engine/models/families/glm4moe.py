@@ -72,11 +72,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         activation,
         Mlp(size * config.integer("n_shared_experts", default=1, low=1, high=64), activation),
     )
-    names = ATTENTION | NORMS_BEFORE
-    if config.flag("attention_bias", default=False):
-        names |= QKV_BIASES
-    if config.flag("use_qk_norm", default=False):
-        names |= QK_NORMS
+    names = ATTENTION | NORMS_BEFORE | header.names_if("attention_bias", QKV_BIASES)
+    names |= header.names_if("use_qk_norm", QK_NORMS)
     sparse = sparse_layers(header, config.integer("first_k_dense_replace", default=1))
     layers = []
     for index, attention in enumerate(header.attentions()):

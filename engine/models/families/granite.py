@@ -30,11 +30,8 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     config = header.text
-    names = dict(LLAMA)
-    if config.flag("attention_bias", default=False):
-        names |= ATTENTION_BIASES
-    if config.flag("mlp_bias", default=False):
-        names |= MLP_BIASES
+    names = LLAMA | header.names_if("attention_bias", ATTENTION_BIASES)
+    names |= header.names_if("mlp_bias", MLP_BIASES)
     layers = header.mlp_layers(
         header.attentions(scale=config.number("attention_multiplier", default=1.0)),
         header.all_layer_tensors(names),

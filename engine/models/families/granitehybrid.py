@@ -77,7 +77,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     rope = 0 if config.optional_text("position_embedding_type") == "rope" else None
     key = "layer_types" if "layer_types" in config else "layers_block_type"
     recurrent = recurrent_layers(header, recurrent=_MAMBA_KINDS, key=key)
-    names = _QKVO | (ATTENTION_BIASES if config.flag("attention_bias", default=False) else {})
+    names = _QKVO | header.names_if("attention_bias", ATTENTION_BIASES)
     inner = config.integer("shared_intermediate_size", default=1024, low=1, high=MAX_WIDTH)
     mlp = Mlp(inner, header.activation())
     layers = []

@@ -63,8 +63,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
     published = f"{header.prefix}layers.0.{_BLOCK}{_BLOCKS[0].router}"
     names = _BLOCKS[0 if published in header.shapes else 1]
-    biased = config.flag("attention_bias", default=False)
-    attention_names = _NAMES | (ATTENTION_BIASES if biased else {})
+    attention_names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     attentions = header.attentions(scale=config.number("attention_multiplier", default=1.0))
     layers = []
     for index, attention in enumerate(attentions):

@@ -20,11 +20,8 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 
 
 def _read_llama(header: CheckpointHeader) -> ModelSpec:
-    names = dict(LLAMA)
-    if header.text.flag("attention_bias", default=False):
-        names |= ATTENTION_BIASES
-    if header.text.flag("mlp_bias", default=False):
-        names |= MLP_BIASES
+    names = LLAMA | header.names_if("attention_bias", ATTENTION_BIASES)
+    names |= header.names_if("mlp_bias", MLP_BIASES)
     layers = header.mlp_layers(
         header.attentions(), header.all_layer_tensors(names), activation=header.activation()
     )

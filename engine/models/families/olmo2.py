@@ -67,8 +67,7 @@ def _read_olmo3(header: CheckpointHeader) -> ModelSpec:
 
 
 def _names(header: CheckpointHeader) -> dict[str, str]:
-    biased = header.text.flag("attention_bias", default=False)
-    return _NAMES | (ATTENTION_BIASES if biased else {})
+    return _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
 
 
 OLMO2 = Family("olmo2", ("olmo2",), _read_gguf, {"olmo2": "Olmo2ForCausalLM"}, _read_olmo2)

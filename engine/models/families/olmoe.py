@@ -44,8 +44,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         Routing("softmax", renormalise=config.flag("norm_topk_prob", default=False)),
         header.activation(),
     )
-    biased = config.flag("attention_bias", default=False)
-    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = [
         LayerSpec(
             attention,

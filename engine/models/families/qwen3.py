@@ -18,10 +18,10 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
-    biased = header.text.flag("attention_bias", default=False)
+    names = LLAMA | QK_NORMS | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = header.mlp_layers(
         header.attentions(windows=qwen_windows(header)),
-        header.all_layer_tensors(LLAMA | QK_NORMS | (ATTENTION_BIASES if biased else {})),
+        header.all_layer_tensors(names),
         activation=header.activation(),
     )
     return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))

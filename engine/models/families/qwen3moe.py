@@ -49,8 +49,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
     step = config.integer("decoder_sparse_step", default=1, low=1)
     dense = config.integers("mlp_only_layers") if "mlp_only_layers" in config else []
-    biased = config.flag("attention_bias", default=False)
-    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = []
     for index, attention in enumerate(header.attentions(windows=qwen_windows(header))):
         ffn: FeedForward = experts

@@ -35,11 +35,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         if "layer_types" in config:
             sliding = header.sliding_layers(_PERIOD)
         windows = sliding_windows(header, sliding, header.window())
-    names = dict(LLAMA)
-    if config.flag("attention_bias", default=False):
-        names |= ATTENTION_BIASES
-    if config.flag("mlp_bias", default=False):
-        names |= MLP_BIASES
+    names = LLAMA | header.names_if("attention_bias", ATTENTION_BIASES)
+    names |= header.names_if("mlp_bias", MLP_BIASES)
     layers = header.mlp_layers(
         header.attentions(windows=windows, ropes=ropes),
         header.all_layer_tensors(names),

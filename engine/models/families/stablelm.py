@@ -31,10 +31,10 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header.refuse("use_parallel_residual", "qk_layernorm")
     header = header.with_defaults({"layer_norm_eps": 1e-5})
-    biased = header.text.flag("use_qkv_bias", default=False)
+    names = _NAMES | header.names_if("use_qkv_bias", QKV_BIASES)
     layers = header.mlp_layers(
         header.attentions(),
-        header.all_layer_tensors(_NAMES | (QKV_BIASES if biased else {})),
+        header.all_layer_tensors(names),
         activation=header.activation(),
     )
     return header.model(
