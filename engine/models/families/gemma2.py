@@ -24,7 +24,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     scale = header.head_dim**-0.5
     if header.num_layers == _LAYERS_OF_27B:  # the only one whose scale is of another size
         scale = (header.hidden_size // header.num_heads[0]) ** -0.5
-    window = fields.integer("attention.sliding_window", default=4096)
+    window = header.window(default=4096)
     attentions = header.attentions(
         windows=sliding_windows(header, header.sliding_layers(_PERIOD), window),
         scale=scale,

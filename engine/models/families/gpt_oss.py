@@ -53,7 +53,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             "quantization_config", "absent: MXFP4 experts are read from GGUF files"
         )
     sliding = header.sliding_layers(period=2)
-    window = config.integer("sliding_window", default=128)
+    window = header.window(default=128)
     names = {**NORMS_BEFORE, **_NAMES, "sinks": "self_attn.sinks"}
     layers = [
         LayerSpec(

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from engine.api.errors import ModelError
 from engine.files.fields import Fields
@@ -37,7 +38,10 @@ class ModelHeader(ABC):
         family: name of the family, `ModelSpec.architecture`.
         fields: the metadata; keys of the architecture in a GGUF file, of config.json in a checkpoint.
         shapes: shape of every tensor, slowest-varying dimension first.
+        window_key: the key in `fields` of the sliding window.
     """
+
+    window_key: ClassVar[str]
 
     def __init__(
         self, family: str, fields: Fields, shapes: Mapping[str, tuple[int, ...]], *, source: str
@@ -114,6 +118,10 @@ class ModelHeader(ABC):
     @abstractmethod
     def model_tensors(self, names: Mapping[str, str]) -> Tensors:
         """The weights outside the layers, as `layer_tensors`; `lm_head` only if it is not tied."""
+
+    def window(self, default: int = 0) -> int:
+        """The sliding window, 0 for none; `default` where the file does not say."""
+        return self.fields.integer(self.window_key, default=default)
 
     def attentions(
         self,

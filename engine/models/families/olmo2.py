@@ -46,7 +46,7 @@ def _read_olmo2(header: CheckpointHeader) -> ModelSpec:
 def _read_olmo3(header: CheckpointHeader) -> ModelSpec:
     theta = header.text.number("rope_theta", default=500_000.0)
     sliding = header.sliding_layers(_PERIOD)
-    window = header.text.integer("sliding_window", default=4096)
+    window = header.window(default=4096)
     layers = header.mlp_layers(
         header.attentions(
             windows=sliding_windows(header, sliding, window),
