@@ -12,17 +12,14 @@ from engine.models.families.hybrid import (
 )
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, split_rows
 from engine.models.families.role_names import (
+    ATTENTION,
     ATTENTION_BIASES,
-    LLAMA,
+    MLP,
     NORMS_BEFORE,
-    PROJECTIONS,
     TOP,
 )
 from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef
 
-_QKVO = {role: PROJECTIONS[role] for role in ("q", "k", "v", "o")}
-_MLP = {role: PROJECTIONS[role] for role in ("gate", "up", "down")}
-_LAYER = {role: name for role, name in LLAMA.items() if role not in _QKVO}
 _MAMBA_KINDS = ("linear_attention", "mamba")
 
 
@@ -50,12 +47,12 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     scale = fields.number("attention.scale", default=header.head_dim**-0.5)
     layers = []
     for index, intermediate_size in enumerate(header.intermediate_sizes):
-        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, _LAYER))
+        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, NORMS_BEFORE | MLP))
         if kv_heads[index] == 0:
             tensors |= mamba2_tensors(header, f"blk.{index}.", mamba, GGUF_MAMBA2)
             layers.append(LayerSpec(mamba, mlp, tensors))
             continue
-        tensors |= header.layer_tensors(index, _QKVO)
+        tensors |= header.layer_tensors(index, ATTENTION)
         heads = header.num_heads[index]
         mixer = header.attention(heads, kv_heads[index], rope=rope, scale=scale)
         layers.append(LayerSpec(mixer, mlp, tensors))
@@ -77,7 +74,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     rope = 0 if config.optional_text("position_embedding_type") == "rope" else None
     key = "layer_types" if "layer_types" in config else "layers_block_type"
     recurrent = recurrent_layers(header, recurrent=_MAMBA_KINDS, key=key)
-    names = _QKVO | header.names_if("attention_bias", ATTENTION_BIASES)
+    names = ATTENTION | header.names_if("attention_bias", ATTENTION_BIASES)
     inner = config.integer("shared_intermediate_size", default=1024, low=1, high=MAX_WIDTH)
     mlp = Mlp(inner, header.activation())
     layers = []

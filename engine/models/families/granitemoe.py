@@ -6,6 +6,7 @@ from engine.models.families.expert_tensors import (
     checkpoint_experts,
     expert_count,
     gguf_experts,
+    stored_names,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -17,16 +18,10 @@ from engine.models.spec import Experts, LayerSpec, Mlp, ModelSpec, Routing, Tens
 _NAMES = ATTENTION | NORMS_BEFORE
 _ROUTING = Routing("softmax_of_used")
 _BLOCK = "block_sparse_moe."
-_BLOCKS = (
-    ExpertNames(
-        _BLOCK,
-        "router.layer.weight",
-        fused="input_linear.weight",
-        stacked_down="output_linear.weight",
-    ),
-    ExpertNames(_BLOCK, "router.weight"),
+_PUBLISHED = ExpertNames(
+    _BLOCK, "router.layer.weight", fused="input_linear.weight", stacked_down="output_linear.weight"
 )
-"""As published, and as transformers names its own parameters."""
+_OWN = ExpertNames(_BLOCK, "router.weight")
 
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
@@ -61,8 +56,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         activation,
         Mlp(shared, activation) if shared else None,
     )
-    published = f"{header.prefix}layers.0.{_BLOCK}{_BLOCKS[0].router}"
-    names = _BLOCKS[0 if published in header.shapes else 1]
+    names = stored_names(header, _PUBLISHED, _OWN)
     attention_names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     attentions = header.attentions(scale=config.number("attention_multiplier", default=1.0))
     layers = []

@@ -34,10 +34,7 @@ _ATTENTION = {
     "q_norm": "self_attn.q_layernorm.weight",
     "k_norm": "self_attn.k_layernorm.weight",
 }
-_LAYER = {
-    "mixer_norm": "operator_norm.weight",
-    "ffn_norm": "ffn_norm.weight",
-}
+_NORMS = {"mixer_norm": "operator_norm.weight", "ffn_norm": "ffn_norm.weight"}
 _MLP = {
     "gate": "feed_forward.w1.weight",
     "up": "feed_forward.w3.weight",
@@ -58,7 +55,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     layers = []
     for index, intermediate_size in enumerate(header.intermediate_sizes):
         mlp: FeedForward = Mlp(intermediate_size)
-        tensors = dict(header.layer_tensors(index, _LAYER))
+        tensors = dict(header.layer_tensors(index, _NORMS))
         if f"blk.{index}.ffn_gate_inp.weight" in header.shapes:
             mlp, experts = gguf_experts(header, index, routing)
             tensors |= experts
@@ -88,7 +85,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     convolved = _convolved(header)
     layers = []
     for index in range(header.num_layers):
-        tensors = dict(header.layer_tensors(index, _LAYER))
+        tensors = dict(header.layer_tensors(index, _NORMS))
         mlp, weights = _feed_forward(header, index)
         tensors |= weights
         if convolved[index]:

@@ -6,6 +6,7 @@ from engine.models.families.expert_tensors import (
     checkpoint_experts,
     expert_count,
     gguf_experts,
+    stored_names,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -14,11 +15,7 @@ from engine.models.families.role_names import ATTENTION, ATTENTION_BIASES, NORMS
 from engine.models.spec import Experts, LayerSpec, ModelSpec, Routing
 
 _NAMES = ATTENTION | NORMS_BEFORE
-_BLOCKS = (
-    ExpertNames(block="block_sparse_moe.", gate="w1", up="w3", down="w2"),
-    ExpertNames(),
-)
-"""As published, and as transformers names its own parameters."""
+_PUBLISHED = ExpertNames("block_sparse_moe.", gate="w1", up="w3", down="w2")
 
 
 def read_mixtral(header: GgufHeader) -> ModelSpec:
@@ -42,8 +39,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         Routing("softmax", renormalise=True),
         header.activation(),
     )
-    published = f"{header.prefix}layers.0.{_BLOCKS[0].block}{_BLOCKS[0].router}"
-    names = _BLOCKS[0 if published in header.shapes else 1]
+    names = stored_names(header, _PUBLISHED, ExpertNames())
     attentions = header.attentions(windows=(header.window(),) * header.num_layers)
     layers = [
         LayerSpec(

@@ -12,10 +12,9 @@ from engine.models.families.hybrid import (
     optional_bias,
 )
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH
-from engine.models.families.role_names import TOP
+from engine.models.families.role_names import ATTENTION, TOP
 from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef, Tensors
 
-_QKVO = dict.fromkeys(("q", "k", "v", "o"), "")
 _NAMES = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
 _KINDS = {
     "linear_attention": "mamba",
@@ -43,7 +42,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             tensors = {"ffn_norm": norm, **header.layer_tensors(index, {"up": "", "down": ""})}
             layers.append(LayerSpec(None, Mlp(inner[index], "relu2"), tensors))
         elif kv_heads[index] > 0:
-            tensors = {"mixer_norm": norm, **header.layer_tensors(index, _QKVO)}
+            tensors = {"mixer_norm": norm, **header.layer_tensors(index, ATTENTION)}
             mixer = header.attention(header.num_heads[index], kv_heads[index], rope=None)
             layers.append(LayerSpec(mixer, None, tensors))
         else:

@@ -14,7 +14,7 @@ from engine.models.families.model_header import (
     MAX_WIDTH,
     ModelHeader,
 )
-from engine.models.families.role_names import NORMS_BEFORE, PROJECTIONS, QK_NORMS, TOP
+from engine.models.families.role_names import ATTENTION, MLP, NORMS_BEFORE, QK_NORMS, TOP
 from engine.models.spec import (
     GatedDeltaNet,
     LayerSpec,
@@ -26,8 +26,7 @@ from engine.models.spec import (
 )
 
 _INTERVAL = 4
-_MLP = {role: PROJECTIONS[role] for role in ("gate", "up", "down")}
-_ATTENTION = {role: PROJECTIONS[role] for role in ("k", "v", "o")} | QK_NORMS
+_ATTENTION = {role: ATTENTION[role] for role in ("k", "v", "o")} | QK_NORMS
 _CHECKPOINT_NET = {
     "conv_in": "linear_attn.in_proj_qkv.weight",
     "z": "linear_attn.in_proj_z.weight",
@@ -91,7 +90,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         LayerSpec(
             mixer,
             Mlp(header.intermediate_sizes[index]),
-            {**tensors, **header.layer_tensors(index, _MLP)},
+            {**tensors, **header.layer_tensors(index, MLP)},
         )
         for index, (mixer, tensors) in enumerate(gguf_mixers(header))
     ]
@@ -146,7 +145,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         LayerSpec(
             mixer,
             Mlp(sizes[index], activation),
-            {**tensors, **header.layer_tensors(index, _MLP)},
+            {**tensors, **header.layer_tensors(index, MLP)},
         )
         for index, (mixer, tensors) in enumerate(checkpoint_mixers(header))
     ]
