@@ -3,6 +3,7 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
 from engine.models.families.hybrid import (
     GGUF_MAMBA2,
     MAX_KERNEL,
@@ -60,9 +61,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
-        embedding_multiplier=fields.number("embedding_scale", default=1.0),
-        residual_multiplier=fields.number("residual_scale", default=1.0),
-        logit_multiplier=1.0 / fields.number("logit_scale", default=1.0),
+        **gguf_multipliers(header, logit_scale=1.0),
     )
 
 
@@ -97,9 +96,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),
-        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
-        residual_multiplier=config.number("residual_multiplier", default=1.0),
-        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+        **checkpoint_multipliers(header),
     )
 
 

@@ -11,6 +11,7 @@ from engine.models.families.expert_tensors import (
 )
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
 from engine.models.families.model_header import MAX_WIDTH, split_rows
 from engine.models.families.role_names import ATTENTION, ATTENTION_BIASES, NORMS_BEFORE, TOP
 from engine.models.spec import Experts, LayerSpec, Mlp, ModelSpec, Routing, TensorRef
@@ -38,9 +39,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
-        embedding_multiplier=fields.number("embedding_scale", default=1.0),
-        residual_multiplier=fields.number("residual_scale", default=1.0),
-        logit_multiplier=1.0 / fields.number("logit_scale"),
+        **gguf_multipliers(header),
     )
 
 
@@ -76,9 +75,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),
-        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
-        residual_multiplier=config.number("residual_multiplier", default=1.0),
-        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+        **checkpoint_multipliers(header),
     )
 
 
