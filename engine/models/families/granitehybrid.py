@@ -4,12 +4,12 @@ from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
-from engine.models.families.hybrid import (
+from engine.models.families.hybrid import MAX_KERNEL, recurrent_layers
+from engine.models.families.mamba2_mixer import (
     GGUF_MAMBA2,
-    MAX_KERNEL,
     checkpoint_mamba2,
+    gguf_mamba2,
     mamba2_tensors,
-    recurrent_layers,
 )
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, split_rows
 from engine.models.families.role_names import (
@@ -24,25 +24,9 @@ from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef
 _MAMBA_KINDS = ("linear_attention", "mamba")
 
 
-def read_gguf_mamba2(header: GgufHeader) -> Mamba2:
-    """The Mamba2 mixer of a GGUF file."""
-    fields = header.fields
-    heads = fields.integer("ssm.time_step_rank", low=1, high=MAX_HEADS)
-    inner = fields.integer("ssm.inner_size", low=1, high=MAX_WIDTH)
-    if inner % heads:
-        raise fields.wrong("ssm.inner_size", f"a multiple of {heads}, the number of heads")
-    return Mamba2(
-        kernel=fields.integer("ssm.conv_kernel", low=1, high=MAX_KERNEL),
-        num_heads=heads,
-        num_groups=fields.integer("ssm.group_count", low=1, high=MAX_HEADS),
-        head_dim=inner // heads,
-        state_dim=fields.integer("ssm.state_size", low=1, high=MAX_HEAD_DIM),
-    )
-
-
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     fields = header.fields
-    mamba = read_gguf_mamba2(header)
+    mamba = gguf_mamba2(header)
     rope = 0 if fields.flag("rope.scaling.finetuned", default=True) else None
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     scale = fields.number("attention.scale", default=header.head_dim**-0.5)

@@ -3,13 +3,12 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.granitehybrid import read_gguf_mamba2
-from engine.models.families.hybrid import (
+from engine.models.families.hybrid import MAX_KERNEL, optional_bias
+from engine.models.families.mamba2_mixer import (
     GGUF_MAMBA2,
-    MAX_KERNEL,
     checkpoint_mamba2,
+    gguf_mamba2,
     mamba2_tensors,
-    optional_bias,
 )
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH
 from engine.models.families.role_names import ATTENTION, TOP
@@ -30,7 +29,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     if "attention.layer_norm_rms_epsilon" not in header.fields:
         epsilon = header.fields.number("attention.layer_norm_epsilon")
         header = header.with_defaults({"attention.layer_norm_rms_epsilon": epsilon})
-    mamba = read_gguf_mamba2(header)
+    mamba = gguf_mamba2(header)
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     inner = header.per_layer("feed_forward_length", low=0, high=MAX_WIDTH)
     layers = []
