@@ -1,11 +1,21 @@
 """What the readers of families with experts share: counts, and where the experts' weights are stored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.model_header import MAX_WIDTH
-from engine.models.spec import Activation, Experts, Mlp, Routing, TensorRef
+from engine.models.spec import (
+    Activation,
+    Attention,
+    Experts,
+    LayerSpec,
+    Mlp,
+    Routing,
+    TensorRef,
+    Tensors,
+)
 
 _MAX_EXPERTS = 1 << 16
 _MAX_USED = 64
@@ -97,6 +107,28 @@ def gguf_experts(
             tensors[f"shared.{part}"] = TensorRef(name)
         shared = Mlp(shapes[tensors["shared.up"].name][0], activation)
     return Experts(count, used, size, routing, activation, shared), tensors
+
+
+def gguf_expert_layers(
+    header: GgufHeader,
+    attentions: Sequence[Attention],
+    weights: Sequence[Tensors],
+    routing: Routing,
+) -> list[LayerSpec]:
+    """Layers with experts of a GGUF file, which may give their size as that of the feed-forward.
+
+    Args:
+        header: the file.
+        attentions: of each layer.
+        weights: of each layer, those of the experts not among them.
+        routing: of all layers.
+    """
+    layers = []
+    for index, (attention, tensors) in enumerate(zip(attentions, weights, strict=True)):
+        size = header.intermediate_sizes[index]
+        experts, own = gguf_experts(header, index, routing, intermediate_size=size)
+        layers.append(LayerSpec(attention, experts, {**tensors, **own}))
+    return layers
 
 
 def checkpoint_experts(

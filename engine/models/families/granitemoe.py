@@ -5,7 +5,7 @@ from engine.models.families.expert_tensors import (
     ExpertNames,
     checkpoint_experts,
     expert_count,
-    gguf_experts,
+    gguf_expert_layers,
     stored_names,
     used_experts,
 )
@@ -30,11 +30,8 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     attentions = header.attentions(
         scale=fields.number("attention.scale", default=header.head_dim**-0.5)
     )
-    layers = []
-    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
-        size = header.intermediate_sizes[index]
-        experts, weights = gguf_experts(header, index, _ROUTING, intermediate_size=size)
-        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
+    weights = header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)
+    layers = gguf_expert_layers(header, attentions, weights, _ROUTING)
     return header.model(
         layers,
         header.model_tensors(TOP),

@@ -5,7 +5,7 @@ from engine.models.families.expert_tensors import (
     ExpertNames,
     checkpoint_experts,
     expert_count,
-    gguf_experts,
+    gguf_expert_layers,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -24,11 +24,8 @@ _NAMES = ATTENTION | NORMS_BEFORE | QK_NORMS
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     attentions = header.attentions(qk_norm_whole=True)
-    layers = []
-    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES)):
-        size = header.intermediate_sizes[index]
-        experts, weights = gguf_experts(header, index, Routing("softmax"), intermediate_size=size)
-        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
+    weights = header.attention_layers(attentions, _NAMES)
+    layers = gguf_expert_layers(header, attentions, weights, Routing("softmax"))
     return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
