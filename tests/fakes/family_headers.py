@@ -30,7 +30,14 @@ GGUF_KEYS: dict[str, object] = {
     "embedding_length_per_layer_input": 8,
     "embedding_scale": 2.0,
     "expert_count": 0,
+    "expert_feed_forward_length": 32,
+    "expert_gating_func": 2,
+    "expert_shared_count": 1,
+    "expert_shared_feed_forward_length": 32,
+    "expert_used_count": 2,
+    "expert_weights_norm": True,
     "final_logit_softcapping": 30.0,
+    "leading_dense_block_count": 1,
     "logit_scale": 3.0,
     "residual_scale": 0.5,
     "rope.dimension_count": 8,
@@ -50,30 +57,30 @@ GGUF_KEYS: dict[str, object] = {
     "ssm.state_size": 8,
     "ssm.time_step_rank": 4,
 }
-EXPERTS: dict[str, object] = {
-    "expert_count": 8,
-    "expert_used_count": 2,
-    "expert_feed_forward_length": 32,
-    "expert_shared_feed_forward_length": 32,
-    "expert_shared_count": 1,
-    "expert_gating_func": 2,
-    "expert_weights_norm": True,
-    "leading_dense_block_count": 1,
-}
-"""Keys of files whose layers have experts."""
-OF_ARCHITECTURE: dict[str, dict[str, object]] = {
-    "lfm2": {"attention.head_count_kv": [2, 0, 0]},
-    "qwen35": {"attention.recurrent_layers": [True, False, True]},
-    "granitehybrid": {"attention.head_count_kv": [2, 0, 0]},
-    "nemotron_h": {"attention.head_count_kv": [2, 0, 0], "feed_forward_length": [0, 0, 64]},
-    "lfm2moe": EXPERTS | {"attention.head_count_kv": [2, 0, 0]},
-    "qwen35moe": EXPERTS | {"attention.recurrent_layers": [True, False, True]},
-    **dict.fromkeys(("qwen3moe", "olmoe", "gpt-oss", "granitemoe", "glm4moe"), EXPERTS),
-}
-"""Keys that an architecture's files have otherwise than the others'."""
+_NO_WINDOW: dict[str, object] = {"attention.sliding_window": None}
+"""Of architectures whose files do not tell which layers have a window."""
+_EXPERTS: dict[str, object] = {"expert_count": 8}
+_ONE_ATTENDS: dict[str, object] = {"attention.head_count_kv": [2, 0, 0]}
+_RECURRENT: dict[str, object] = {"attention.recurrent_layers": [True, False, True]}
 
-WITHOUT_WINDOW = {"qwen2", "qwen3", "qwen3moe", "smollm3", "mistral3"}
-"""Architectures whose files do not tell which layers have a window."""
+OF_ARCHITECTURE: dict[str, dict[str, object]] = {
+    "qwen2": _NO_WINDOW,
+    "qwen3": _NO_WINDOW,
+    "smollm3": _NO_WINDOW,
+    "mistral3": _NO_WINDOW,
+    "lfm2": _ONE_ATTENDS,
+    "lfm2moe": _ONE_ATTENDS | _EXPERTS,
+    "qwen35": _RECURRENT,
+    "qwen35moe": _RECURRENT | _EXPERTS,
+    "granitehybrid": _ONE_ATTENDS,
+    "nemotron_h": _ONE_ATTENDS | {"feed_forward_length": [0, 0, 64]},
+    "qwen3moe": _NO_WINDOW | _EXPERTS,
+    "olmoe": _EXPERTS,
+    "gpt-oss": _EXPERTS,
+    "granitemoe": _EXPERTS,
+    "glm4moe": _EXPERTS,
+}
+"""What differs from `GGUF_KEYS` in the files of an architecture; None for a key that they lack."""
 
 ROPE: dict[str, object] = {
     "rope_type": "yarn",
@@ -92,6 +99,7 @@ CONFIG: dict[str, object] = {
     "attention_bias": False,
     "attention_multiplier": 0.25,
     "embedding_multiplier": 2.0,
+    "first_k_dense_replace": 1,
     "global_head_dim": 8,
     "head_dim": 8,
     "hidden_act": "silu",
@@ -139,42 +147,40 @@ CONFIG: dict[str, object] = {
     "mamba_n_heads": 4,
     "mamba_num_heads": 4,
     "mlp_hidden_act": "relu2",
+    "moe_intermediate_size": 32,
+    "n_group": 1,
     "n_groups": 2,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
     "norm_eps": 1e-5,
-    "num_local_experts": 0,
+    "norm_topk_prob": True,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "num_local_experts": 8,
+    "shared_expert_intermediate_size": 32,
     "shared_intermediate_size": 64,
     "ssm_state_size": 8,
-}
-CONFIG_EXPERTS: dict[str, object] = {
-    "num_experts": 8,
-    "num_local_experts": 8,
-    "n_routed_experts": 8,
-    "num_experts_per_tok": 2,
-    "moe_intermediate_size": 32,
-    "shared_expert_intermediate_size": 32,
-    "n_shared_experts": 1,
-    "n_group": 1,
     "topk_group": 1,
-    "first_k_dense_replace": 1,
-    "norm_topk_prob": True,
 }
-"""What the config of a checkpoint with experts has besides."""
-WITH_EXPERTS = {
-    *("mixtral", "qwen3_moe", "qwen3_5_moe", "qwen3_5_moe_text", "olmoe", "gpt_oss"),
-    *("granitemoe", "granitemoeshared", "glm4_moe", "lfm2_moe"),
+_CONVOLVED: dict[str, object] = {"layer_types": ["conv", "full_attention", "conv"]}
+_LINEAR: dict[str, object] = {
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"]
 }
-LAYER_KINDS: dict[str, list[str]] = {
-    "lfm2": ["conv", "full_attention", "conv"],
-    "lfm2_moe": ["conv", "full_attention", "conv"],
-    "qwen3_5_moe": ["linear_attention", "full_attention", "linear_attention"],
-    "qwen3_5_moe_text": ["linear_attention", "full_attention", "linear_attention"],
-    "gpt_oss": ["sliding_attention", "full_attention", "sliding_attention"],
-    "qwen3_5": ["linear_attention", "full_attention", "linear_attention"],
-    "qwen3_5_text": ["linear_attention", "full_attention", "linear_attention"],
-    "granitemoehybrid": ["mamba", "attention", "linear_attention"],
-    "nemotron_h": ["linear_attention", "mlp", "full_attention"],
+OF_MODEL_TYPE: dict[str, dict[str, object]] = {
+    "lfm2": _CONVOLVED,
+    "lfm2_moe": _CONVOLVED,
+    "qwen3_5": _LINEAR,
+    "qwen3_5_text": _LINEAR,
+    "qwen3_5_moe": _LINEAR,
+    "qwen3_5_moe_text": _LINEAR,
+    "gpt_oss": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
+    "granitemoehybrid": {
+        "layer_types": ["mamba", "attention", "linear_attention"],
+        "num_local_experts": 0,
+    },
+    "nemotron_h": {"layer_types": ["linear_attention", "mlp", "full_attention"]},
 }
-"""`layer_types` of the kinds of models whose layers do not all attend."""
+"""What differs from `CONFIG` in the files of a model type."""
 
 
 class EveryTensor(Mapping[str, tuple[int, ...]]):
@@ -198,22 +204,20 @@ class EveryTensor(Mapping[str, tuple[int, ...]]):
         return 0
 
 
-ABSENT = {
+ABSENT: dict[str, tuple[str, ...]] = {
     "stablelm": ("attn_q_norm",),
     "granitehybrid": ("ssm_in.bias",),
-    "nemotron_h": ("ssm_in.bias",),
+    "granitemoehybrid": ("in_proj.bias",),
+    "nemotron_h": ("ssm_in.bias", "in_proj.bias"),
     "lfm2": ("ffn_gate_inp", "feed_forward.gate."),
     "gpt_oss": ("_blocks", "_scales"),
 }
-"""Parts of the names of tensors that a family's files do not have."""
+"""Parts of the names of tensors that the files of an architecture or model type lack."""
 
 
 def read_gguf(architecture: str, changes: Mapping[str, object]) -> ModelSpec:
     """The description of a GGUF file with some keys changed."""
-    keys = GGUF_KEYS | OF_ARCHITECTURE.get(architecture, {})
-    if architecture in WITHOUT_WINDOW:
-        del keys["attention.sliding_window"]
-    keys |= changes
+    keys = GGUF_KEYS | OF_ARCHITECTURE.get(architecture, {}) | changes
     metadata = {f"{architecture}.{key}": value for key, value in keys.items()}
     metadata["general.architecture"] = architecture
     tensors = EveryTensor(*ABSENT.get(architecture, ()))
@@ -224,17 +228,12 @@ def read_config(
     kind: str, changes: Mapping[str, object], rope: Mapping[str, object] | None = None
 ) -> ModelSpec:
     """The description of a checkpoint with some keys of its config, and of its rotary settings, changed."""
-    values = CONFIG | {"rope_parameters": {**ROPE, **(rope or {})}}
-    if kind in WITH_EXPERTS:
-        values |= CONFIG_EXPERTS
-    if kind in LAYER_KINDS:
-        values["layer_types"] = LAYER_KINDS[kind]
-    values |= changes
+    values = CONFIG | {"rope_parameters": ROPE | (rope or {})}
+    values |= OF_MODEL_TYPE.get(kind, {}) | changes
     if CLASSES[kind].endswith("ForConditionalGeneration"):
         values = {"model_type": kind, "text_config": {"model_type": "mistral"} | values}
     family = CHECKPOINT_FAMILIES[kind]
     assert family.read_checkpoint is not None
     config = Fields(values, source="config.json")
-    return family.read_checkpoint(
-        CheckpointHeader(family.name, config, EveryTensor("in_proj.bias", *ABSENT.get(kind, ())))
-    )
+    tensors = EveryTensor(*ABSENT.get(kind, ()))
+    return family.read_checkpoint(CheckpointHeader(family.name, config, tensors))

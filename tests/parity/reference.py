@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
 
+from tests.parity.stepper import Run
+
 BATCH_TOKENS = 1024
 """Tokens in a forward pass of several sequences; they take 200 MB of logits of the demo model."""
 
@@ -190,3 +192,15 @@ def answer_logits(
     one forward pass where generating it would take one a token.
     """
     return logits(model, [*prompt, *answer[:-1]])[len(prompt) - 1 :]
+
+
+def top_logprob_error(model: PreTrainedModel, run: Run) -> float:
+    """The largest difference between a logprob that the run reports (`Run.top`) and the model's."""
+    assert run.tokens[: len(run.forced)] == list(run.forced)
+    exact = torch.log_softmax(torch.from_numpy(answer_logits(model, run.prompt, run.tokens)), -1)
+    errors = [
+        logprob - float(row[token])
+        for top, row in zip(run.top, exact, strict=True)
+        for token, logprob in top
+    ]
+    return float(np.abs(errors).max())

@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from tests.parity.loading import load_stepper
-from tests.parity.reference import answer_logits, logits
+from tests.parity.reference import answer_logits, top_logprob_error
 from tests.parity.stepper import Run, Stepper
 from tests.parity.tiny_experts import TINY_EXPERTS
 from tests.parity.tiny_models import CONTEXT, VOCAB, save_tiny_model
@@ -16,6 +16,10 @@ from tests.parity.tiny_models import CONTEXT, VOCAB, save_tiny_model
 PROMPTS = {1: None, 15: [4, 1], 33: [20, 3], 100: [9, 8, 40], 150: None}
 """Length of each prompt, and of its chunks; those of None fill the steps."""
 NEW_TOKENS = 40
+
+TOLERANCE = 3e-4
+RECURRENT_TOLERANCE = 1e-3
+"""The states of Qwen3.5 add rounding errors of their own."""
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 CASES = {
@@ -51,8 +55,6 @@ def test_logprobs_are_close(pair: tuple[PreTrainedModel, Stepper]) -> None:
     ids = np.random.default_rng(2).integers(3, VOCAB, 120).tolist()
     run = Run(ids[:1], len(ids), forced=ids[1:], sampling={"num_logprobs": 20})
     stepper.run([run])
-    reference = torch.log_softmax(torch.from_numpy(logits(model, ids)), -1).numpy()
-    for position, top in enumerate(run.top):
-        for token, logprob in top:
-            # The states of Qwen3.5 add rounding errors of their own.
-            assert logprob == pytest.approx(reference[position, token], abs=1e-3)
+    recurrent = "linear_attention" in getattr(model.config, "layer_types", ())
+    tolerance = RECURRENT_TOLERANCE if recurrent else TOLERANCE
+    assert top_logprob_error(model, run) <= tolerance

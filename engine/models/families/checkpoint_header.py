@@ -39,6 +39,8 @@ class CheckpointHeader(ModelHeader):
         text: the part of config.json that describes the language model.
     """
 
+    window_key = "sliding_window"
+
     def __init__(
         self,
         family: str,
@@ -140,9 +142,9 @@ class CheckpointHeader(ModelHeader):
             if self.text.flag(key, default=False):
                 raise self.unsupported(key, "false: it is not supported")
 
-    def window(self) -> int:
-        """The sliding window, 0 for none."""
-        return self.text.integer("sliding_window", default=0)
+    def names_if(self, key: str, names: dict[str, str], *, default: bool = False) -> dict[str, str]:
+        """`names`, such as those of biases, if config.json has `key` on; none otherwise."""
+        return names if self.text.flag(key, default=default) else {}
 
     def sliding_layers(self, period: int) -> tuple[bool, ...]:
         """Which layers have a window: what the file says, by default all but every `period`-th one."""

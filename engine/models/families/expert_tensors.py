@@ -1,14 +1,24 @@
 """What the readers of families with experts share: counts, and where the experts' weights are stored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.model_header import MAX_WIDTH, ModelHeader
-from engine.models.spec import Activation, Experts, Mlp, Routing, TensorRef
+from engine.models.families.model_header import MAX_WIDTH
+from engine.models.spec import (
+    Activation,
+    Attention,
+    Experts,
+    LayerSpec,
+    Mlp,
+    Routing,
+    TensorRef,
+    Tensors,
+)
 
-MAX_EXPERTS = 1 << 16
-MAX_USED = 64
+_MAX_EXPERTS = 1 << 16
+_MAX_USED = 64
 """Most experts that a token uses in the native executor."""
 
 _GGUF_ROUTING = {
@@ -17,7 +27,7 @@ _GGUF_ROUTING = {
     "router_correction": "exp_probs_b.bias",
     "shared_router": "ffn_gate_inp_shexp.weight",
 }
-_GGUF_PROJECTIONS = ("gate", "up", "down")
+_PROJECTIONS = ("gate", "up", "down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,12 @@ class ExpertNames:
     stacked_down: str = "experts.down_proj"
 
 
+def stored_names(header: CheckpointHeader, published: ExpertNames, own: ExpertNames) -> ExpertNames:
+    """The names that a checkpoint has: those of published ones, or those of transformers' own parameters."""
+    router = f"{header.prefix}layers.0.{published.block}{published.router}"
+    return published if router in header.shapes else own
+
+
 def gguf_experts(
     header: GgufHeader,
     index: int,
@@ -63,8 +79,8 @@ def gguf_experts(
         ModelError: a count or a weight is missing or damaged.
     """
     fields, prefix = header.fields, f"blk.{index}."
-    count = fields.integer("expert_count", low=1, high=MAX_EXPERTS)
-    used = fields.integer("expert_used_count", low=1, high=min(count, MAX_USED))
+    count = fields.integer("expert_count", low=1, high=_MAX_EXPERTS)
+    used = fields.integer("expert_used_count", low=1, high=min(count, _MAX_USED))
     size = fields.integer(
         "expert_feed_forward_length", default=intermediate_size, low=1, high=MAX_WIDTH
     )
@@ -78,7 +94,7 @@ def gguf_experts(
     fused = f"{prefix}ffn_gate_up_exps.weight"
     if fused in shapes:
         tensors |= _fused(fused, size)
-    for part in _GGUF_PROJECTIONS:
+    for part in _PROJECTIONS:
         name = f"{prefix}ffn_{part}_exps"
         if f"experts.{part}" not in tensors:
             tensors[f"experts.{part}"] = TensorRef(header.require(f"{name}.weight"))
@@ -86,11 +102,33 @@ def gguf_experts(
             tensors[f"experts.{part}.bias"] = TensorRef(f"{name}.bias")
     shared = None
     if f"{prefix}ffn_up_shexp.weight" in shapes:
-        for part in _GGUF_PROJECTIONS:
+        for part in _PROJECTIONS:
             name = header.require(f"{prefix}ffn_{part}_shexp.weight")
             tensors[f"shared.{part}"] = TensorRef(name)
         shared = Mlp(shapes[tensors["shared.up"].name][0], activation)
     return Experts(count, used, size, routing, activation, shared), tensors
+
+
+def gguf_expert_layers(
+    header: GgufHeader,
+    attentions: Sequence[Attention],
+    weights: Sequence[Tensors],
+    routing: Routing,
+) -> list[LayerSpec]:
+    """Layers with experts of a GGUF file, which may give their size as that of the feed-forward.
+
+    Args:
+        header: the file.
+        attentions: of each layer.
+        weights: of each layer, those of the experts not among them.
+        routing: of all layers.
+    """
+    layers = []
+    for index, (attention, tensors) in enumerate(zip(attentions, weights, strict=True)):
+        size = header.intermediate_sizes[index]
+        experts, own = gguf_experts(header, index, routing, intermediate_size=size)
+        layers.append(LayerSpec(attention, experts, {**tensors, **own}))
+    return layers
 
 
 def checkpoint_experts(
@@ -127,26 +165,21 @@ def checkpoint_experts(
     if shared is not None:
         tensors |= {
             f"shared.{part}": TensorRef(header.require(f"{prefix}{shared}{part}_proj.weight"))
-            for part in _GGUF_PROJECTIONS
+            for part in _PROJECTIONS
         }
     return tensors
 
 
 def used_experts(header: CheckpointHeader, count: int, default: int | None = None) -> int:
     """Experts that a token of a checkpoint's model uses, of `count`."""
-    most = min(count, MAX_USED)
+    most = min(count, _MAX_USED)
     return header.text.integer("num_experts_per_tok", default=default, low=1, high=most)
 
 
 def expert_count(header: CheckpointHeader, *keys: str) -> int:
     """Number of experts, which configs give under one of several names."""
     found = next((key for key in keys if key in header.text), keys[0])
-    return header.text.integer(found, low=1, high=MAX_EXPERTS)
-
-
-def sparse_layers(header: ModelHeader, dense: int) -> tuple[bool, ...]:
-    """Which layers have experts if the first `dense` have none."""
-    return tuple(index >= dense for index in range(header.num_layers))
+    return header.text.integer(found, low=1, high=_MAX_EXPERTS)
 
 
 def _fused(name: str, size: int) -> dict[str, TensorRef]:

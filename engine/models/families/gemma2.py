@@ -24,18 +24,19 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     scale = header.head_dim**-0.5
     if header.num_layers == _LAYERS_OF_27B:  # the only one whose scale is of another size
         scale = (header.hidden_size // header.num_heads[0]) ** -0.5
-    window = fields.integer("attention.sliding_window", default=4096)
+    window = header.window(default=4096)
     attentions = header.attentions(
         windows=sliding_windows(header, header.sliding_layers(_PERIOD), window),
         scale=scale,
         softcap=fields.number("attn_logit_softcapping", default=50.0),
     )
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, _NAMES), activation="gelu_tanh"
+    )
     return header.model(
-        attentions,
-        header.attention_layers(attentions, _NAMES),
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope("half"),),
-        activation="gelu_tanh",
         embedding_multiplier=header.hidden_size**0.5,
         logit_softcap=fields.number("final_logit_softcapping", default=30.0),
     )
@@ -48,20 +49,20 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header = header.with_defaults(_DEFAULTS)
     header.refuse("use_bidirectional_attention")
     config = header.text
-    biased = config.flag("attention_bias", default=False)
-    return header.model(
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
+    layers = header.mlp_layers(
         header.attentions(
             windows=sliding_windows(header, header.sliding_layers(_PERIOD), header.window()),
             scale=config.number("query_pre_attn_scalar") ** -0.5,
             softcap=softcap,
         ),
-        [
-            plus_one(tensors)
-            for tensors in header.all_layer_tensors(_NAMES | (ATTENTION_BIASES if biased else {}))
-        ],
+        [plus_one(tensors) for tensors in header.all_layer_tensors(names)],
+        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
+    )
+    return header.model(
+        layers,
         plus_one(header.model_tensors(TOP, tied=True)),
         ropes=(header.rope(),),
-        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
         embedding_multiplier=header.hidden_size**0.5,
         logit_softcap=logit_softcap,
     )

@@ -1,11 +1,8 @@
 """Gemma 3: five layers with a window and a rotary base of their own to each one without."""
 
-from collections.abc import Sequence
-
 from engine.models.families.checkpoint_header import CheckpointHeader, plus_one
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.model_header import ModelHeader
 from engine.models.families.role_names import (
     ATTENTION_BIASES,
     NORMS_AROUND,
@@ -14,7 +11,7 @@ from engine.models.families.role_names import (
     TOP,
 )
 from engine.models.families.windows import sliding_windows
-from engine.models.spec import Activation, Attention, ModelSpec, Rope, Tensors
+from engine.models.spec import ModelSpec
 
 _NAMES = PROJECTIONS | NORMS_AROUND | QK_NORMS
 _PERIOD = 6
@@ -47,13 +44,15 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         ropes=tuple(map(int, sliding)),
         scale=scale,
     )
-    return _model(
-        header,
-        attentions,
-        header.attention_layers(attentions, _NAMES),
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, _NAMES), activation="gelu_tanh"
+    )
+    return header.model(
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope("half"), header.rope("half", local=True, theta=10_000.0)),
-        softcap=header.fields.number("final_logit_softcapping", default=0.0, positive=False),
+        embedding_multiplier=header.hidden_size**0.5,
+        logit_softcap=header.fields.number("final_logit_softcapping", default=0.0, positive=False),
     )
 
 
@@ -62,8 +61,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header.refuse("use_bidirectional_attention")
     if "attn_logit_softcapping" in header.text:  # a key of Gemma 2, which transformers ignores here
         raise header.unsupported("attn_logit_softcapping", "absent")
-    biased = header.text.flag("attention_bias", default=False)
-    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     sliding = header.sliding_layers(
         header.text.integer("sliding_window_pattern", default=_PERIOD, low=1)
     )
@@ -73,38 +71,20 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         ropes=tuple(map(int, sliding)),
         scale=header.text.number("query_pre_attn_scalar") ** -0.5,
     )
-    return _model(
-        header,
+    layers = header.mlp_layers(
         attentions,
         [plus_one(tensors) for tensors in header.all_layer_tensors(names)],
+        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
+    )
+    return header.model(
+        layers,
         plus_one(header.model_tensors(TOP, tied=True)),
         ropes=(
             header.rope(kind="full_attention", theta=1_000_000.0),
             header.local_rope(theta=local),
         ),
-        softcap=header.text.number("final_logit_softcapping", default=0.0, positive=False),
-        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
-    )
-
-
-def _model(
-    header: ModelHeader,
-    attentions: Sequence[Attention],
-    layer_tensors: Sequence[Tensors],
-    tensors: Tensors,
-    *,
-    ropes: tuple[Rope, ...],
-    softcap: float,
-    activation: Activation = "gelu_tanh",
-) -> ModelSpec:
-    return header.model(
-        attentions,
-        layer_tensors,
-        tensors,
-        ropes=ropes,
-        activation=activation,
         embedding_multiplier=header.hidden_size**0.5,
-        logit_softcap=softcap,
+        logit_softcap=header.text.number("final_logit_softcapping", default=0.0, positive=False),
     )
 
 

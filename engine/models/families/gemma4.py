@@ -13,7 +13,7 @@ from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, ModelHeader
 from engine.models.families.role_names import NORMS_AROUND, PROJECTIONS, QK_NORMS, TOP
 from engine.models.families.windows import sliding_windows
-from engine.models.spec import Activation, Attention, ModelSpec, Rope, Tensors
+from engine.models.spec import Attention, LayerSpec, Mlp, ModelSpec
 
 _NAMES = PROJECTIONS | NORMS_AROUND | QK_NORMS | {"output_scale": "layer_scalar"}
 _PER_LAYER = {
@@ -26,6 +26,8 @@ _PER_LAYER_TOP = {
     "per_layer_model_projection": "per_layer_model_projection.weight",
     "per_layer_model_norm": "per_layer_projection_norm.weight",
 }
+_OPTIONAL = {"v": "attn_v", "output_scale": "layer_output_scale"}
+"""Roles that a layer of a GGUF file may lack: one without v uses its keys as values."""
 _DEFAULTS = {
     "vocab_size": 262_144,
     "hidden_size": 2304,
@@ -68,28 +70,23 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     layers = []
     for index, attention in enumerate(attentions):
         names = _names(attention, width)
-        has = {role: f"blk.{index}.{name}.weight" in header.shapes for role, name in _OPTIONAL}
-        layers.append(
-            header.layer_tensors(
-                index, {role: name for role, name in names.items() if has.get(role, True)}
-            )
-        )
-    return _model(
-        header,
-        attentions,
+        for role, name in _OPTIONAL.items():
+            if f"blk.{index}.{name}.weight" not in header.shapes:
+                names.pop(role, None)
+        weights = header.layer_tensors(index, names)
+        ffn = Mlp(header.intermediate_sizes[index], "gelu_tanh")
+        layers.append(LayerSpec(attention, ffn, weights))
+    return header.model(
         layers,
         header.model_tensors(TOP | (_PER_LAYER_TOP if width else {})),
         ropes=(
             header.rope("half"),
             header.rope("half", head_dim=local_dim, local=True, theta=10_000.0),
         ),
-        softcap=fields.number("final_logit_softcapping", default=0.0, positive=False),
-        width=width,
+        embedding_multiplier=header.hidden_size**0.5,
+        logit_softcap=fields.number("final_logit_softcapping", default=0.0, positive=False),
+        per_layer_width=width,
     )
-
-
-_OPTIONAL = (("v", "attn_v"), ("output_scale", "layer_output_scale"))
-"""Roles that a layer of a GGUF file may lack: one without v uses its keys as values."""
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -118,40 +115,27 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
     width = config.integer("hidden_size_per_layer_input", high=MAX_WIDTH)
     double = config.flag("use_double_wide_mlp", default=False)
+    activation = header.activation("hidden_activation", "gelu_pytorch_tanh")
     layers = []
     for index, attention in enumerate(attentions):
         names = _names(attention, width)
         if keys_are_values and not sliding[index]:
             names.pop("v", None)
-        layers.append(header.layer_tensors(index, names))
-    spec = _model(
-        header,
-        attentions,
+        inner = header.intermediate_sizes[index]
+        if double and attention.kv_layer is not None:
+            inner *= 2
+        weights = header.layer_tensors(index, names)
+        layers.append(LayerSpec(attention, Mlp(inner, activation), weights))
+    return header.model(
         layers,
         header.model_tensors(TOP | (_PER_LAYER_TOP if width else {}), tied=True),
         ropes=(
-            header.rope(
-                kind="full_attention",
-                head_dim=attentions[-1].head_dim,
-            ),
+            header.rope(kind="full_attention", head_dim=attentions[-1].head_dim),
             header.local_rope(theta=10_000.0),
         ),
-        softcap=config.number("final_logit_softcapping", default=0.0, positive=False),
-        activation=header.activation("hidden_activation", "gelu_pytorch_tanh"),
-        width=width,
-    )
-    if not double:
-        return spec
-    return replace(
-        spec,
-        layers=tuple(
-            layer
-            if attention.kv_layer is None or layer.ffn is None
-            else replace(
-                layer, ffn=replace(layer.ffn, intermediate_size=2 * layer.ffn.intermediate_size)
-            )
-            for layer, attention in zip(spec.layers, attentions, strict=True)
-        ),
+        embedding_multiplier=header.hidden_size**0.5,
+        logit_softcap=config.number("final_logit_softcapping", default=0.0, positive=False),
+        per_layer_width=width,
     )
 
 
@@ -208,29 +192,6 @@ def _names(attention: Attention, width: int) -> dict[str, str]:
     if attention.kv_layer is None:
         return names
     return {role: name for role, name in names.items() if role not in ("k", "v", "k_norm")}
-
-
-def _model(
-    header: ModelHeader,
-    attentions: Sequence[Attention],
-    layer_tensors: Sequence[Tensors],
-    tensors: Tensors,
-    *,
-    ropes: tuple[Rope, ...],
-    softcap: float,
-    width: int,
-    activation: Activation = "gelu_tanh",
-) -> ModelSpec:
-    return header.model(
-        attentions,
-        layer_tensors,
-        tensors,
-        ropes=ropes,
-        activation=activation,
-        embedding_multiplier=header.hidden_size**0.5,
-        logit_softcap=softcap,
-        per_layer_width=width,
-    )
 
 
 GEMMA4 = Family(

@@ -59,6 +59,8 @@ class GgufHeader(ModelHeader):
         rope_tables: values of the tensors in `ROPE_TABLES` of `gguf_rope`, by name.
     """
 
+    window_key = "attention.sliding_window"
+
     def __init__(
         self,
         family: str,
@@ -169,10 +171,6 @@ class GgufHeader(ModelHeader):
             return tuple(pattern)
         period = self.fields.integer(key, default=period, high=MAX_LAYERS)
         return tuple(period == 0 or (i + 1) % period != 0 for i in range(self.num_layers))
-
-    def window(self) -> int:
-        """The sliding window, 0 for none."""
-        return self.fields.integer("attention.sliding_window", default=0)
 
     def rope(
         self,

@@ -19,7 +19,7 @@ _NAMES = {role: PROJECTIONS[role] for role in ("q", "k", "v", "o", "down")} | {
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     attentions = header.attentions()
-    layers = [
+    weights = [
         {**tensors, **gate_up(header.require(f"blk.{index}.ffn_up.weight"), width)}
         for index, (tensors, width) in enumerate(
             zip(
@@ -29,25 +29,22 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             )
         )
     ]
-    return header.model(
-        attentions, layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),)
-    )
+    layers = header.mlp_layers(attentions, weights)
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
-    biased = header.text.flag("attention_bias", default=True)
-    names = _NAMES | (QKV_BIASES if biased else {})
-    layers = []
+    names = _NAMES | header.names_if("attention_bias", QKV_BIASES, default=True)
+    weights = []
     for index, width in enumerate(header.intermediate_sizes):
         name = f"{header.prefix}layers.{index}.mlp.gate_up_proj.weight"
         tensors = header.layer_tensors(index, names)
-        layers.append({**tensors, **gate_up(header.require(name), width)})
+        weights.append({**tensors, **gate_up(header.require(name), width)})
+    layers = header.mlp_layers(header.attentions(), weights, activation=header.activation())
     return header.model(
-        header.attentions(),
         layers,
         header.model_tensors(TOP),
         ropes=(replace(header.rope(share=0.5), style="interleaved"),),
-        activation=header.activation(),
     )
 
 

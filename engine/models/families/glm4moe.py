@@ -6,7 +6,6 @@ from engine.models.families.expert_tensors import (
     checkpoint_experts,
     expert_count,
     gguf_experts,
-    sparse_layers,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -35,7 +34,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         renormalise=fields.flag("expert_weights_norm", default=True),
         scale=fields.number("expert_weights_scale", default=1.0),
     )
-    sparse = sparse_layers(header, fields.integer("leading_dense_block_count", default=0))
+    dense = fields.integer("leading_dense_block_count", default=0)
     names = ATTENTION | {"mixer_norm": NORMS_BEFORE["mixer_norm"]}
     attentions = header.attentions()
     stored = header.attention_layers(attentions, names, QKV_BIASES | QK_NORMS)
@@ -44,13 +43,13 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         norm = TensorRef(header.require(f"blk.{index}.post_attention_norm.weight"))
         tensors = {**stored[index], "ffn_norm": norm}
         ffn: FeedForward = Mlp(header.intermediate_sizes[index])
-        if sparse[index]:
+        if index >= dense:
             ffn, weights = gguf_experts(header, index, routing)
             tensors |= weights
         else:
             tensors |= header.layer_tensors(index, MLP)
         layers.append(LayerSpec(attentions[index], ffn, tensors))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -72,17 +71,14 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         activation,
         Mlp(size * config.integer("n_shared_experts", default=1, low=1, high=64), activation),
     )
-    names = ATTENTION | NORMS_BEFORE
-    if config.flag("attention_bias", default=False):
-        names |= QKV_BIASES
-    if config.flag("use_qk_norm", default=False):
-        names |= QK_NORMS
-    sparse = sparse_layers(header, config.integer("first_k_dense_replace", default=1))
+    names = ATTENTION | NORMS_BEFORE | header.names_if("attention_bias", QKV_BIASES)
+    names |= header.names_if("use_qk_norm", QK_NORMS)
+    dense = config.integer("first_k_dense_replace", default=1)
     layers = []
     for index, attention in enumerate(header.attentions()):
         tensors = dict(header.layer_tensors(index, names))
         ffn: FeedForward = Mlp(header.intermediate_sizes[index], activation)
-        if sparse[index]:
+        if index >= dense:
             ffn = experts
             tensors |= checkpoint_experts(
                 header, index, experts, ExpertNames(), shared="shared_experts."
@@ -92,9 +88,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         else:
             tensors |= header.layer_tensors(index, MLP)
         layers.append(LayerSpec(attention, ffn, tensors))
-    return header.model_of_layers(
-        layers, header.model_tensors(TOP), ropes=(header.rope(share=_SHARE),)
-    )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(share=_SHARE),))
 
 
 GLM4_MOE = Family(

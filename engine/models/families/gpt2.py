@@ -40,15 +40,9 @@ _PREFIX = "transformer."
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     attentions = _attentions(header.attentions())
-    layers = header.attention_layers(attentions, _NORMS | _QKV | _QKV_BIASES | _MATRICES | _BIASES)
-    return header.model(
-        attentions,
-        layers,
-        header.model_tensors(_TOP),
-        ropes=(),
-        activation="gelu_tanh",
-        layer_norm=True,
-    )
+    tensors = header.attention_layers(attentions, _NORMS | _QKV | _QKV_BIASES | _MATRICES | _BIASES)
+    layers = header.mlp_layers(attentions, tensors, activation="gelu_tanh")
+    return header.model(layers, header.model_tensors(_TOP), ropes=(), layer_norm=True)
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -70,17 +64,15 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     prefix = _PREFIX if f"{_PREFIX}wte.weight" in header.shapes else ""
     top = {role: TensorRef(header.require(prefix + name)) for role, name in _TOP.items()}
     top |= header.head(tied=True)
-    return header.model(
+    layers = header.mlp_layers(
         attentions,
         [
             _layer(header, f"{prefix}h.{index}.", attention)
             for index, attention in enumerate(attentions)
         ],
-        top,
-        ropes=(),
         activation=header.activation("activation_function", "gelu_new"),
-        layer_norm=True,
     )
+    return header.model(layers, top, ropes=(), layer_norm=True)
 
 
 def _attentions(rotated: Sequence[Attention]) -> list[Attention]:

@@ -25,7 +25,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         layers.append(
             LayerSpec(attentions[index], experts, {**tensors, **weights, "ffn_norm": norm})
         )
-    return header.model_of_layers(
+    return header.model(
         layers, header.model_tensors(TOP), ropes=(_untruncated(header.rope("half")),)
     )
 
@@ -53,7 +53,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             "quantization_config", "absent: MXFP4 experts are read from GGUF files"
         )
     sliding = header.sliding_layers(period=2)
-    window = config.integer("sliding_window", default=128)
+    window = header.window(default=128)
     names = {**NORMS_BEFORE, **_NAMES, "sinks": "self_attn.sinks"}
     layers = [
         LayerSpec(
@@ -68,7 +68,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             header.attentions(windows=sliding_windows(header, sliding, window))
         )
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 def _experts(header: CheckpointHeader, index: int, size: int) -> dict[str, TensorRef]:

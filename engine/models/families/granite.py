@@ -3,6 +3,7 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
 from engine.models.families.role_names import ATTENTION_BIASES, LLAMA, MLP_BIASES, TOP
 from engine.models.spec import ModelSpec
 
@@ -15,33 +16,31 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         ropes=(0 if rotated else None,) * header.num_layers,
         scale=fields.number("attention.scale", default=header.head_dim**-0.5),
     )
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES)
+    )
     return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
-        embedding_multiplier=fields.number("embedding_scale", default=1.0),
-        residual_multiplier=fields.number("residual_scale", default=1.0),
-        logit_multiplier=1.0 / fields.number("logit_scale"),
+        **gguf_multipliers(header),
     )
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     config = header.text
-    names = dict(LLAMA)
-    if config.flag("attention_bias", default=False):
-        names |= ATTENTION_BIASES
-    if config.flag("mlp_bias", default=False):
-        names |= MLP_BIASES
-    return header.model(
+    names = LLAMA | header.names_if("attention_bias", ATTENTION_BIASES)
+    names |= header.names_if("mlp_bias", MLP_BIASES)
+    layers = header.mlp_layers(
         header.attentions(scale=config.number("attention_multiplier", default=1.0)),
         header.all_layer_tensors(names),
+        activation=header.activation(),
+    )
+    return header.model(
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),
-        activation=header.activation(),
-        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
-        residual_multiplier=config.number("residual_multiplier", default=1.0),
-        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+        **checkpoint_multipliers(header),
     )
 
 

@@ -3,70 +3,49 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.hybrid import (
+from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
+from engine.models.families.hybrid import MAX_KERNEL, recurrent_layers
+from engine.models.families.mamba2_mixer import (
     GGUF_MAMBA2,
-    MAX_KERNEL,
-    attention,
     checkpoint_mamba2,
+    gguf_mamba2,
     mamba2_tensors,
-    recurrent_layers,
 )
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, split_rows
 from engine.models.families.role_names import (
+    ATTENTION,
     ATTENTION_BIASES,
-    LLAMA,
+    MLP,
     NORMS_BEFORE,
-    PROJECTIONS,
     TOP,
 )
 from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef
 
-_QKVO = {role: PROJECTIONS[role] for role in ("q", "k", "v", "o")}
-_MLP = {role: PROJECTIONS[role] for role in ("gate", "up", "down")}
-_LAYER = {role: name for role, name in LLAMA.items() if role not in _QKVO}
 _MAMBA_KINDS = ("linear_attention", "mamba")
-
-
-def read_gguf_mamba2(header: GgufHeader) -> Mamba2:
-    """The Mamba2 mixer of a GGUF file."""
-    fields = header.fields
-    heads = fields.integer("ssm.time_step_rank", low=1, high=MAX_HEADS)
-    inner = fields.integer("ssm.inner_size", low=1, high=MAX_WIDTH)
-    if inner % heads:
-        raise fields.wrong("ssm.inner_size", f"a multiple of {heads}, the number of heads")
-    return Mamba2(
-        kernel=fields.integer("ssm.conv_kernel", low=1, high=MAX_KERNEL),
-        num_heads=heads,
-        num_groups=fields.integer("ssm.group_count", low=1, high=MAX_HEADS),
-        head_dim=inner // heads,
-        state_dim=fields.integer("ssm.state_size", low=1, high=MAX_HEAD_DIM),
-    )
 
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     fields = header.fields
-    mamba = read_gguf_mamba2(header)
+    mamba = gguf_mamba2(header)
     rope = 0 if fields.flag("rope.scaling.finetuned", default=True) else None
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     scale = fields.number("attention.scale", default=header.head_dim**-0.5)
     layers = []
     for index, intermediate_size in enumerate(header.intermediate_sizes):
-        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, _LAYER))
+        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, NORMS_BEFORE | MLP))
         if kv_heads[index] == 0:
             tensors |= mamba2_tensors(header, f"blk.{index}.", mamba, GGUF_MAMBA2)
             layers.append(LayerSpec(mamba, mlp, tensors))
             continue
-        tensors |= header.layer_tensors(index, _QKVO)
+        tensors |= header.layer_tensors(index, ATTENTION)
         heads = header.num_heads[index]
-        mixer = attention(header, heads, kv_heads[index], rope=rope, scale=scale)
+        mixer = header.attention(heads, kv_heads[index], rope=rope, scale=scale)
         layers.append(LayerSpec(mixer, mlp, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
-        embedding_multiplier=fields.number("embedding_scale", default=1.0),
-        residual_multiplier=fields.number("residual_scale", default=1.0),
-        logit_multiplier=1.0 / fields.number("logit_scale", default=1.0),
+        **gguf_multipliers(header, logit_scale=1.0),
     )
 
 
@@ -78,7 +57,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     rope = 0 if config.optional_text("position_embedding_type") == "rope" else None
     key = "layer_types" if "layer_types" in config else "layers_block_type"
     recurrent = recurrent_layers(header, recurrent=_MAMBA_KINDS, key=key)
-    names = _QKVO | (ATTENTION_BIASES if config.flag("attention_bias", default=False) else {})
+    names = ATTENTION | header.names_if("attention_bias", ATTENTION_BIASES)
     inner = config.integer("shared_intermediate_size", default=1024, low=1, high=MAX_WIDTH)
     mlp = Mlp(inner, header.activation())
     layers = []
@@ -90,21 +69,18 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             layers.append(LayerSpec(mamba, mlp, tensors))
             continue
         tensors |= header.layer_tensors(index, names)
-        mixer = attention(
-            header,
+        mixer = header.attention(
             header.num_heads[index],
             header.num_kv_heads[index],
             rope=rope,
             scale=config.number("attention_multiplier", default=1.0),
         )
         layers.append(LayerSpec(mixer, mlp, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),
-        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
-        residual_multiplier=config.number("residual_multiplier", default=1.0),
-        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+        **checkpoint_multipliers(header),
     )
 
 

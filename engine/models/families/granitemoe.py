@@ -5,11 +5,13 @@ from engine.models.families.expert_tensors import (
     ExpertNames,
     checkpoint_experts,
     expert_count,
-    gguf_experts,
+    gguf_expert_layers,
+    stored_names,
     used_experts,
 )
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
+from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
 from engine.models.families.model_header import MAX_WIDTH, split_rows
 from engine.models.families.role_names import ATTENTION, ATTENTION_BIASES, NORMS_BEFORE, TOP
 from engine.models.spec import Experts, LayerSpec, Mlp, ModelSpec, Routing, TensorRef
@@ -17,16 +19,10 @@ from engine.models.spec import Experts, LayerSpec, Mlp, ModelSpec, Routing, Tens
 _NAMES = ATTENTION | NORMS_BEFORE
 _ROUTING = Routing("softmax_of_used")
 _BLOCK = "block_sparse_moe."
-_BLOCKS = (
-    ExpertNames(
-        _BLOCK,
-        "router.layer.weight",
-        fused="input_linear.weight",
-        stacked_down="output_linear.weight",
-    ),
-    ExpertNames(_BLOCK, "router.weight"),
+_PUBLISHED = ExpertNames(
+    _BLOCK, "router.layer.weight", fused="input_linear.weight", stacked_down="output_linear.weight"
 )
-"""As published, and as transformers names its own parameters."""
+_OWN = ExpertNames(_BLOCK, "router.weight")
 
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
@@ -34,18 +30,13 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     attentions = header.attentions(
         scale=fields.number("attention.scale", default=header.head_dim**-0.5)
     )
-    layers = []
-    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
-        size = header.intermediate_sizes[index]
-        experts, weights = gguf_experts(header, index, _ROUTING, intermediate_size=size)
-        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(
+    weights = header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)
+    layers = gguf_expert_layers(header, attentions, weights, _ROUTING)
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope("interleaved"),),
-        embedding_multiplier=fields.number("embedding_scale", default=1.0),
-        residual_multiplier=fields.number("residual_scale", default=1.0),
-        logit_multiplier=1.0 / fields.number("logit_scale"),
+        **gguf_multipliers(header),
     )
 
 
@@ -61,10 +52,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         activation,
         Mlp(shared, activation) if shared else None,
     )
-    published = f"{header.prefix}layers.0.{_BLOCK}{_BLOCKS[0].router}"
-    names = _BLOCKS[0 if published in header.shapes else 1]
-    biased = config.flag("attention_bias", default=False)
-    attention_names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = stored_names(header, _PUBLISHED, _OWN)
+    attention_names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     attentions = header.attentions(scale=config.number("attention_multiplier", default=1.0))
     layers = []
     for index, attention in enumerate(attentions):
@@ -79,13 +68,11 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             down = header.require(f"{prefix}output_linear.weight")
             tensors["shared.down"] = TensorRef(down)
         layers.append(LayerSpec(attention, experts, tensors))
-    return header.model_of_layers(
+    return header.model(
         layers,
         header.model_tensors(TOP),
         ropes=(header.rope(),),
-        embedding_multiplier=config.number("embedding_multiplier", default=1.0),
-        residual_multiplier=config.number("residual_multiplier", default=1.0),
-        logit_multiplier=1.0 / config.number("logits_scaling", default=1.0),
+        **checkpoint_multipliers(header),
     )
 
 

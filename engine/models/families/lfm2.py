@@ -11,7 +11,7 @@ from engine.models.families.expert_tensors import (
 )
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.hybrid import MAX_KERNEL, attention, optional_bias, recurrent_layers
+from engine.models.families.hybrid import MAX_KERNEL, optional_bias, recurrent_layers
 from engine.models.families.model_header import MAX_HEADS, MAX_WIDTH, ModelHeader, split_rows
 from engine.models.families.role_names import TOP
 from engine.models.spec import (
@@ -34,10 +34,7 @@ _ATTENTION = {
     "q_norm": "self_attn.q_layernorm.weight",
     "k_norm": "self_attn.k_layernorm.weight",
 }
-_LAYER = {
-    "mixer_norm": "operator_norm.weight",
-    "ffn_norm": "ffn_norm.weight",
-}
+_NORMS = {"mixer_norm": "operator_norm.weight", "ffn_norm": "ffn_norm.weight"}
 _MLP = {
     "gate": "feed_forward.w1.weight",
     "up": "feed_forward.w3.weight",
@@ -58,7 +55,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     layers = []
     for index, intermediate_size in enumerate(header.intermediate_sizes):
         mlp: FeedForward = Mlp(intermediate_size)
-        tensors = dict(header.layer_tensors(index, _LAYER))
+        tensors = dict(header.layer_tensors(index, _NORMS))
         if f"blk.{index}.ffn_gate_inp.weight" in header.shapes:
             mlp, experts = gguf_experts(header, index, routing)
             tensors |= experts
@@ -70,14 +67,14 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         heads = header.num_heads[index]
-        mixer = attention(header, heads, kv_heads[index], window=header.window())
+        mixer = header.attention(heads, kv_heads[index], window=header.window())
         layers.append(LayerSpec(mixer, mlp, tensors))
     # Files name the norm of the output after the embedding.
     tensors = {
         **header.model_tensors({"embedding": TOP["embedding"]}),
         "final_norm": TensorRef(header.require("token_embd_norm.weight")),
     }
-    return header.model_of_layers(layers, tensors, ropes=(header.rope("half"),))
+    return header.model(layers, tensors, ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -88,7 +85,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     convolved = _convolved(header)
     layers = []
     for index in range(header.num_layers):
-        tensors = dict(header.layer_tensors(index, _LAYER))
+        tensors = dict(header.layer_tensors(index, _NORMS))
         mlp, weights = _feed_forward(header, index)
         tensors |= weights
         if convolved[index]:
@@ -97,8 +94,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
-        layers.append(LayerSpec(attention(header, heads, kv_heads), mlp, tensors))
-    return header.model_of_layers(
+        layers.append(LayerSpec(header.attention(heads, kv_heads), mlp, tensors))
+    return header.model(
         layers,
         header.model_tensors(
             {"embedding": TOP["embedding"], "final_norm": "embedding_norm.weight"}, tied=True

@@ -13,37 +13,28 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         return read_mixtral(header)
     # Files of Mistral name llama, too; theirs have a window in every layer.
     attentions = header.attentions(windows=(header.window(),) * header.num_layers)
-    return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
-        header.model_tensors(TOP),
-        ropes=(header.rope("interleaved"),),
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES)
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_llama(header: CheckpointHeader) -> ModelSpec:
-    names = dict(LLAMA)
-    if header.text.flag("attention_bias", default=False):
-        names |= ATTENTION_BIASES
-    if header.text.flag("mlp_bias", default=False):
-        names |= MLP_BIASES
-    return header.model(
-        header.attentions(),
-        header.all_layer_tensors(names),
-        header.model_tensors(TOP),
-        ropes=(header.rope(),),
-        activation=header.activation(),
+    names = LLAMA | header.names_if("attention_bias", ATTENTION_BIASES)
+    names |= header.names_if("mlp_bias", MLP_BIASES)
+    layers = header.mlp_layers(
+        header.attentions(), header.all_layer_tensors(names), activation=header.activation()
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 def _read_mistral(header: CheckpointHeader) -> ModelSpec:
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(windows=(header.window(),) * header.num_layers),
         header.all_layer_tensors(LLAMA),
-        header.model_tensors(TOP),
-        ropes=(header.rope(),),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 LLAMA_FAMILY = Family(

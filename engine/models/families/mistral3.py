@@ -19,12 +19,10 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         original = header.fields.integer("rope.scaling.original_context_length", low=1)
         temperature = QueryTemperature(beta, original)
     attentions = header.attentions(temperature=temperature)
-    return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
-        header.model_tensors(TOP),
-        ropes=(header.rope("interleaved"),),
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES)
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -37,13 +35,12 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         original = rope.integer("original_max_position_embeddings", low=1)
         temperature = QueryTemperature(beta, original)
     windows = (header.window(),) * header.num_layers
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(windows=windows, temperature=temperature),
         header.all_layer_tensors(LLAMA),
-        header.model_tensors(TOP, tied=True),
-        ropes=(header.rope(),),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP, tied=True), ropes=(header.rope(),))
 
 
 MISTRAL3 = Family(

@@ -5,7 +5,8 @@ from engine.models.families.expert_tensors import (
     ExpertNames,
     checkpoint_experts,
     expert_count,
-    gguf_experts,
+    gguf_expert_layers,
+    stored_names,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -14,25 +15,16 @@ from engine.models.families.role_names import ATTENTION, ATTENTION_BIASES, NORMS
 from engine.models.spec import Experts, LayerSpec, ModelSpec, Routing
 
 _NAMES = ATTENTION | NORMS_BEFORE
-_BLOCKS = (
-    ExpertNames(block="block_sparse_moe.", gate="w1", up="w3", down="w2"),
-    ExpertNames(),
-)
-"""As published, and as transformers names its own parameters."""
+_ROUTING = Routing("softmax", renormalise=True)
+_PUBLISHED = ExpertNames("block_sparse_moe.", gate="w1", up="w3", down="w2")
 
 
 def read_mixtral(header: GgufHeader) -> ModelSpec:
     """The description of a GGUF file of a llama with experts; its weights are renormalised."""
     attentions = header.attentions(windows=(header.window(),) * header.num_layers)
-    routing = Routing("softmax", renormalise=True)
-    layers = []
-    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
-        size = header.intermediate_sizes[index]
-        experts, weights = gguf_experts(header, index, routing, intermediate_size=size)
-        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(
-        layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),)
-    )
+    weights = header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)
+    layers = gguf_expert_layers(header, attentions, weights, _ROUTING)
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -41,11 +33,10 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         count,
         used_experts(header, count, default=2),
         header.intermediate_sizes[0],
-        Routing("softmax", renormalise=True),
+        _ROUTING,
         header.activation(),
     )
-    published = f"{header.prefix}layers.0.{_BLOCKS[0].block}{_BLOCKS[0].router}"
-    names = _BLOCKS[0 if published in header.shapes else 1]
+    names = stored_names(header, _PUBLISHED, ExpertNames())
     attentions = header.attentions(windows=(header.window(),) * header.num_layers)
     layers = [
         LayerSpec(
@@ -58,7 +49,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         )
         for index, attention in enumerate(attentions)
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 MIXTRAL = Family(

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 from engine.api.errors import ModelError
 from engine.files.fields import Fields
@@ -36,7 +38,10 @@ class ModelHeader(ABC):
         family: name of the family, `ModelSpec.architecture`.
         fields: the metadata; keys of the architecture in a GGUF file, of config.json in a checkpoint.
         shapes: shape of every tensor, slowest-varying dimension first.
+        window_key: the key in `fields` of the sliding window.
     """
+
+    window_key: ClassVar[str]
 
     def __init__(
         self, family: str, fields: Fields, shapes: Mapping[str, tuple[int, ...]], *, source: str
@@ -114,6 +119,10 @@ class ModelHeader(ABC):
     def model_tensors(self, names: Mapping[str, str]) -> Tensors:
         """The weights outside the layers, as `layer_tensors`; `lm_head` only if it is not tied."""
 
+    def window(self, default: int = 0) -> int:
+        """The sliding window, 0 for none; `default` where the file does not say."""
+        return self.fields.integer(self.window_key, default=default)
+
     def attentions(
         self,
         *,
@@ -132,15 +141,10 @@ class ModelHeader(ABC):
             scale: of scores; None for 1 / sqrt(head_dim).
             softcap, qk_norm_whole, temperature: of all layers, see `Attention`.
         """
-        count, dim = self.num_layers, self.head_dim
+        count = self.num_layers
         return tuple(
-            Attention(
-                num_heads=heads,
-                num_kv_heads=kv_heads,
-                head_dim=dim,
-                scale=dim**-0.5 if scale is None else scale,
-                rope=rope,
-                window=0 if window >= self.context_length else window,
+            replace(
+                self.attention(heads, kv_heads, rope=rope, window=window, scale=scale),
                 softcap=softcap,
                 qk_norm_whole=qk_norm_whole,
                 temperature=temperature,
@@ -154,40 +158,42 @@ class ModelHeader(ABC):
             )
         )
 
-    def model(
+    def attention(
         self,
-        attentions: Sequence[Attention],
-        layer_tensors: Sequence[Tensors],
-        tensors: Tensors,
+        heads: int,
+        kv_heads: int,
         *,
-        ropes: tuple[Rope, ...],
-        activation: Activation = "silu",
-        layer_norm: bool = False,
-        embedding_multiplier: float = 1.0,
-        residual_multiplier: float = 1.0,
-        logit_multiplier: float = 1.0,
-        logit_softcap: float = 0.0,
-        per_layer_width: int = 0,
-    ) -> ModelSpec:
-        """The description of a model whose layers are an attention and a feed-forward."""
-        return self.model_of_layers(
-            [
-                LayerSpec(attention, Mlp(intermediate_size, activation), weights)
-                for attention, intermediate_size, weights in zip(
-                    attentions, self.intermediate_sizes, layer_tensors, strict=True
-                )
-            ],
-            tensors,
-            ropes=ropes,
-            layer_norm=layer_norm,
-            embedding_multiplier=embedding_multiplier,
-            residual_multiplier=residual_multiplier,
-            logit_multiplier=logit_multiplier,
-            logit_softcap=logit_softcap,
-            per_layer_width=per_layer_width,
+        rope: int | None = 0,
+        window: int = 0,
+        scale: float | None = None,
+    ) -> Attention:
+        """The attention of one layer; `scale` None is 1 / sqrt(head_dim)."""
+        dim = self.head_dim
+        return Attention(
+            num_heads=heads,
+            num_kv_heads=kv_heads,
+            head_dim=dim,
+            scale=dim**-0.5 if scale is None else scale,
+            rope=rope,
+            window=0 if window >= self.context_length else window,
         )
 
-    def model_of_layers(
+    def mlp_layers(
+        self,
+        attentions: Sequence[Attention],
+        tensors: Sequence[Tensors],
+        *,
+        activation: Activation = "silu",
+    ) -> list[LayerSpec]:
+        """Layers that are an attention and an MLP, with the weights of each."""
+        return [
+            LayerSpec(attention, Mlp(intermediate_size, activation), weights)
+            for attention, intermediate_size, weights in zip(
+                attentions, self.intermediate_sizes, tensors, strict=True
+            )
+        ]
+
+    def model(
         self,
         layers: Sequence[LayerSpec],
         tensors: Tensors,

@@ -3,20 +3,17 @@
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.granitehybrid import read_gguf_mamba2
-from engine.models.families.hybrid import (
+from engine.models.families.hybrid import MAX_KERNEL, optional_bias
+from engine.models.families.mamba2_mixer import (
     GGUF_MAMBA2,
-    MAX_KERNEL,
-    attention,
     checkpoint_mamba2,
+    gguf_mamba2,
     mamba2_tensors,
-    optional_bias,
 )
 from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH
-from engine.models.families.role_names import TOP
+from engine.models.families.role_names import ATTENTION, TOP
 from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef, Tensors
 
-_QKVO = dict.fromkeys(("q", "k", "v", "o"), "")
 _NAMES = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
 _KINDS = {
     "linear_attention": "mamba",
@@ -32,7 +29,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     if "attention.layer_norm_rms_epsilon" not in header.fields:
         epsilon = header.fields.number("attention.layer_norm_epsilon")
         header = header.with_defaults({"attention.layer_norm_rms_epsilon": epsilon})
-    mamba = read_gguf_mamba2(header)
+    mamba = gguf_mamba2(header)
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     inner = header.per_layer("feed_forward_length", low=0, high=MAX_WIDTH)
     layers = []
@@ -44,13 +41,13 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             tensors = {"ffn_norm": norm, **header.layer_tensors(index, {"up": "", "down": ""})}
             layers.append(LayerSpec(None, Mlp(inner[index], "relu2"), tensors))
         elif kv_heads[index] > 0:
-            tensors = {"mixer_norm": norm, **header.layer_tensors(index, _QKVO)}
-            mixer = attention(header, header.num_heads[index], kv_heads[index], rope=None)
+            tensors = {"mixer_norm": norm, **header.layer_tensors(index, ATTENTION)}
+            mixer = header.attention(header.num_heads[index], kv_heads[index], rope=None)
             layers.append(LayerSpec(mixer, None, tensors))
         else:
             tensors = {"mixer_norm": norm, **mamba2_tensors(header, prefix, mamba, GGUF_MAMBA2)}
             layers.append(LayerSpec(mamba, None, tensors))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=())
+    return header.model(layers, header.model_tensors(TOP), ropes=())
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -65,7 +62,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
     heads = text.integer("num_attention_heads", default=32, low=1, high=MAX_HEADS)
     kv_heads = text.integer("num_key_value_heads", default=heads, low=1, high=MAX_HEADS)
-    attending = attention(header, heads, kv_heads, rope=None)
+    attending = header.attention(heads, kv_heads, rope=None)
     root = "backbone." if "backbone.embeddings.weight" in header.shapes else "model."
     layers = []
     for index, kind in enumerate(kinds):
@@ -85,7 +82,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         "final_norm": TensorRef(header.require(f"{root}norm_f.weight")),
         **header.model_tensors({}),
     }
-    return header.model_of_layers(layers, tensors, ropes=())
+    return header.model(layers, tensors, ropes=())
 
 
 def _kinds(header: CheckpointHeader) -> list[str]:

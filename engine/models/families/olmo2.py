@@ -26,47 +26,48 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         ropes=tuple(map(int, sliding)),
         qk_norm_whole=True,
     )
+    layers = header.mlp_layers(attentions, header.attention_layers(attentions, _NAMES))
     return header.model(
-        attentions,
-        header.attention_layers(attentions, _NAMES),
+        layers,
         header.model_tensors(TOP),
         ropes=(header.rope("half"), header.rope("half", local=True)),
     )
 
 
 def _read_olmo2(header: CheckpointHeader) -> ModelSpec:
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(qk_norm_whole=True),
         header.all_layer_tensors(_names(header)),
-        header.model_tensors(TOP),
-        ropes=(header.rope(),),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 def _read_olmo3(header: CheckpointHeader) -> ModelSpec:
     theta = header.text.number("rope_theta", default=500_000.0)
     sliding = header.sliding_layers(_PERIOD)
-    window = header.text.integer("sliding_window", default=4096)
-    return header.model(
+    window = header.window(default=4096)
+    layers = header.mlp_layers(
         header.attentions(
             windows=sliding_windows(header, sliding, window),
             ropes=tuple(map(int, sliding)),
             qk_norm_whole=True,
         ),
         header.all_layer_tensors(_names(header)),
+        activation=header.activation(),
+    )
+    return header.model(
+        layers,
         header.model_tensors(TOP),
         ropes=(
             header.rope(kind="full_attention", theta=theta),
             header.local_rope(theta=theta),
         ),
-        activation=header.activation(),
     )
 
 
 def _names(header: CheckpointHeader) -> dict[str, str]:
-    biased = header.text.flag("attention_bias", default=False)
-    return _NAMES | (ATTENTION_BIASES if biased else {})
+    return _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
 
 
 OLMO2 = Family("olmo2", ("olmo2",), _read_gguf, {"olmo2": "Olmo2ForCausalLM"}, _read_olmo2)

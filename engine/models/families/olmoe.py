@@ -5,7 +5,7 @@ from engine.models.families.expert_tensors import (
     ExpertNames,
     checkpoint_experts,
     expert_count,
-    gguf_experts,
+    gguf_expert_layers,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -24,12 +24,9 @@ _NAMES = ATTENTION | NORMS_BEFORE | QK_NORMS
 
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     attentions = header.attentions(qk_norm_whole=True)
-    layers = []
-    for index, tensors in enumerate(header.attention_layers(attentions, _NAMES)):
-        size = header.intermediate_sizes[index]
-        experts, weights = gguf_experts(header, index, Routing("softmax"), intermediate_size=size)
-        layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    weights = header.attention_layers(attentions, _NAMES)
+    layers = gguf_expert_layers(header, attentions, weights, Routing("softmax"))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -44,8 +41,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         Routing("softmax", renormalise=config.flag("norm_topk_prob", default=False)),
         header.activation(),
     )
-    biased = config.flag("attention_bias", default=False)
-    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = [
         LayerSpec(
             attention,
@@ -57,7 +53,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         )
         for index, attention in enumerate(header.attentions(qk_norm_whole=True))
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 OLMOE = Family(

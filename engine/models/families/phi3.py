@@ -17,21 +17,22 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     names = NORMS_BEFORE | PROJECTIONS
     if not separate:
         names = {role: name for role, name in names.items() if role not in ("gate", "up")}
-    layers: list[Tensors] = []
+    weights: list[Tensors] = []
     for index, tensors in enumerate(header.attention_layers(attentions, names)):
         width = header.intermediate_sizes[index]
         fused = {} if separate else gate_up(header.require(f"blk.{index}.ffn_up.weight"), width)
-        layers.append({**tensors, **fused})
-    return header.model(attentions, layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+        weights.append({**tensors, **fused})
+    layers = header.mlp_layers(attentions, weights)
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     attentions = header.attentions(windows=(header.window(),) * header.num_layers)
-    layers: list[Tensors] = []
+    weights: list[Tensors] = []
     for index, attention in enumerate(attentions):
         prefix = f"{header.prefix}layers.{index}."
         width = header.intermediate_sizes[index]
-        layers.append(
+        weights.append(
             {
                 **header.layer_tensors(index, _NAMES),
                 **split_rows(
@@ -40,12 +41,9 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
                 **gate_up(header.require(f"{prefix}mlp.gate_up_proj.weight"), width),
             }
         )
+    layers = header.mlp_layers(attentions, weights, activation=header.activation())
     return header.model(
-        attentions,
-        layers,
-        header.model_tensors(TOP),
-        ropes=(header.rope(longrope=("su", "yarn")),),
-        activation=header.activation(),
+        layers, header.model_tensors(TOP), ropes=(header.rope(longrope=("su", "yarn")),)
     )
 
 

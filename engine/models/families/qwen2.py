@@ -14,22 +14,17 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     tensors = dict(header.model_tensors(TOP))
     if "output.bias" in header.shapes:
         tensors["lm_head.bias"] = TensorRef("output.bias")
-    return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA | QKV_BIASES),
-        tensors,
-        ropes=(header.rope("half"),),
-    )
+    layers = header.mlp_layers(attentions, header.attention_layers(attentions, LLAMA | QKV_BIASES))
+    return header.model(layers, tensors, ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
-    return header.model(
+    layers = header.mlp_layers(
         header.attentions(windows=qwen_windows(header)),
         header.all_layer_tensors(LLAMA | QKV_BIASES),
-        header.model_tensors(TOP),
-        ropes=(header.rope(),),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 QWEN2 = Family("qwen2", ("qwen2",), _read_gguf, {"qwen2": "Qwen2ForCausalLM"}, _read_checkpoint)

@@ -11,23 +11,20 @@ from engine.models.spec import ModelSpec
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     no_window(header)
     attentions = header.attentions()
-    return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA | QK_NORMS, ATTENTION_BIASES),
-        header.model_tensors(TOP),
-        ropes=(header.rope("half"),),
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA | QK_NORMS, ATTENTION_BIASES)
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
-    biased = header.text.flag("attention_bias", default=False)
-    return header.model(
+    names = LLAMA | QK_NORMS | header.names_if("attention_bias", ATTENTION_BIASES)
+    layers = header.mlp_layers(
         header.attentions(windows=qwen_windows(header)),
-        header.all_layer_tensors(LLAMA | QK_NORMS | (ATTENTION_BIASES if biased else {})),
-        header.model_tensors(TOP),
-        ropes=(header.rope(),),
+        header.all_layer_tensors(names),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 QWEN3 = Family("qwen3", ("qwen3",), _read_gguf, {"qwen3": "Qwen3ForCausalLM"}, _read_checkpoint)

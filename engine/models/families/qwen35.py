@@ -6,7 +6,7 @@ Blocks for multi-token prediction (MTP), which follow the layers, are not read.
 from engine.models.families.checkpoint_header import CheckpointHeader, plus_one
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
-from engine.models.families.hybrid import MAX_KERNEL, attention, recurrent_layers
+from engine.models.families.hybrid import MAX_KERNEL, recurrent_layers
 from engine.models.families.model_header import (
     MAX_HEAD_DIM,
     MAX_HEADS,
@@ -14,7 +14,7 @@ from engine.models.families.model_header import (
     MAX_WIDTH,
     ModelHeader,
 )
-from engine.models.families.role_names import NORMS_BEFORE, PROJECTIONS, QK_NORMS, TOP
+from engine.models.families.role_names import ATTENTION, MLP, NORMS_BEFORE, QK_NORMS, TOP
 from engine.models.spec import (
     GatedDeltaNet,
     LayerSpec,
@@ -26,8 +26,7 @@ from engine.models.spec import (
 )
 
 _INTERVAL = 4
-_MLP = {role: PROJECTIONS[role] for role in ("gate", "up", "down")}
-_ATTENTION = {role: PROJECTIONS[role] for role in ("k", "v", "o")} | QK_NORMS
+_ATTENTION = {role: ATTENTION[role] for role in ("k", "v", "o")} | QK_NORMS
 _CHECKPOINT_NET = {
     "conv_in": "linear_attn.in_proj_qkv.weight",
     "z": "linear_attn.in_proj_z.weight",
@@ -82,7 +81,7 @@ def gguf_mixers(header: GgufHeader) -> list[tuple[Mixer, Tensors]]:
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         tensors |= _gated_queries(header, f"{prefix}attn_q.weight")
-        mixers.append((attention(header, header.num_heads[index], kv_heads[index]), tensors))
+        mixers.append((header.attention(header.num_heads[index], kv_heads[index]), tensors))
     return mixers
 
 
@@ -91,11 +90,11 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         LayerSpec(
             mixer,
             Mlp(header.intermediate_sizes[index]),
-            {**tensors, **header.layer_tensors(index, _MLP)},
+            {**tensors, **header.layer_tensors(index, MLP)},
         )
         for index, (mixer, tensors) in enumerate(gguf_mixers(header))
     ]
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _recurrent(header: GgufHeader) -> tuple[bool, ...]:
@@ -136,7 +135,7 @@ def checkpoint_mixers(header: CheckpointHeader) -> list[tuple[Mixer, Tensors]]:
         tensors |= plus_one(header.layer_tensors(index, _ATTENTION))
         tensors |= _gated_queries(header, f"{prefix}self_attn.q_proj.weight")
         heads, kv_heads = header.num_heads[index], header.num_kv_heads[index]
-        mixers.append((attention(header, heads, kv_heads), tensors))
+        mixers.append((header.attention(heads, kv_heads), tensors))
     return mixers
 
 
@@ -146,12 +145,12 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         LayerSpec(
             mixer,
             Mlp(sizes[index], activation),
-            {**tensors, **header.layer_tensors(index, _MLP)},
+            {**tensors, **header.layer_tensors(index, MLP)},
         )
         for index, (mixer, tensors) in enumerate(checkpoint_mixers(header))
     ]
     # Sections of the rotary embedding (M-RoPE) have the same positions in text.
-    return header.model_of_layers(
+    return header.model(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=0.25),)
     )
 

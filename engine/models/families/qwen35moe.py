@@ -23,7 +23,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     for index, (mixer, tensors) in enumerate(gguf_mixers(header)):
         experts, weights = gguf_experts(header, index, _ROUTING)
         layers.append(LayerSpec(mixer, experts, {**tensors, **weights}))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -44,7 +44,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         gate = f"{header.prefix}layers.{index}.mlp.shared_expert_gate.weight"
         weights["shared_router"] = TensorRef(header.require(gate))
         layers.append(LayerSpec(mixer, experts, {**tensors, **weights}))
-    return header.model_of_layers(
+    return header.model(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=0.25),)
     )
 

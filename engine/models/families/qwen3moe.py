@@ -34,7 +34,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     for index, tensors in enumerate(header.attention_layers(attentions, _NAMES, ATTENTION_BIASES)):
         experts, weights = gguf_experts(header, index, routing)
         layers.append(LayerSpec(attentions[index], experts, {**tensors, **weights}))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("half"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -49,8 +49,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
     step = config.integer("decoder_sparse_step", default=1, low=1)
     dense = config.integers("mlp_only_layers") if "mlp_only_layers" in config else []
-    biased = config.flag("attention_bias", default=False)
-    names = _NAMES | (ATTENTION_BIASES if biased else {})
+    names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = []
     for index, attention in enumerate(header.attentions(windows=qwen_windows(header))):
         ffn: FeedForward = experts
@@ -61,7 +60,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         else:
             tensors |= checkpoint_experts(header, index, experts, ExpertNames())
         layers.append(LayerSpec(attention, ffn, tensors))
-    return header.model_of_layers(layers, header.model_tensors(TOP), ropes=(header.rope(),))
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
 QWEN3_MOE = Family(

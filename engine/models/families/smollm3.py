@@ -13,12 +13,10 @@ _PERIOD = 4
 def _read_gguf(header: GgufHeader) -> ModelSpec:
     no_window(header)
     attentions = header.attentions(ropes=_ropes(header.num_layers, _PERIOD))
-    return header.model(
-        attentions,
-        header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES),
-        header.model_tensors(TOP),
-        ropes=(header.rope("interleaved"),),
+    layers = header.mlp_layers(
+        attentions, header.attention_layers(attentions, LLAMA, ATTENTION_BIASES | MLP_BIASES)
     )
+    return header.model(layers, header.model_tensors(TOP), ropes=(header.rope("interleaved"),))
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
@@ -37,18 +35,14 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         if "layer_types" in config:
             sliding = header.sliding_layers(_PERIOD)
         windows = sliding_windows(header, sliding, header.window())
-    names = dict(LLAMA)
-    if config.flag("attention_bias", default=False):
-        names |= ATTENTION_BIASES
-    if config.flag("mlp_bias", default=False):
-        names |= MLP_BIASES
-    return header.model(
+    names = LLAMA | header.names_if("attention_bias", ATTENTION_BIASES)
+    names |= header.names_if("mlp_bias", MLP_BIASES)
+    layers = header.mlp_layers(
         header.attentions(windows=windows, ropes=ropes),
         header.all_layer_tensors(names),
-        header.model_tensors(TOP, tied=True),
-        ropes=(header.rope(),),
         activation=header.activation(),
     )
+    return header.model(layers, header.model_tensors(TOP, tied=True), ropes=(header.rope(),))
 
 
 def _ropes(count: int, period: int) -> tuple[int | None, ...]:

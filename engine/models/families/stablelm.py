@@ -22,26 +22,23 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             "which are not supported."
         )
     attentions = header.attentions()
+    layers = header.mlp_layers(attentions, header.attention_layers(attentions, _NAMES, QKV_BIASES))
     return header.model(
-        attentions,
-        header.attention_layers(attentions, _NAMES, QKV_BIASES),
-        header.model_tensors(_TOP),
-        ropes=(header.rope("half"),),
-        layer_norm=True,
+        layers, header.model_tensors(_TOP), ropes=(header.rope("half"),), layer_norm=True
     )
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     header.refuse("use_parallel_residual", "qk_layernorm")
     header = header.with_defaults({"layer_norm_eps": 1e-5})
-    biased = header.text.flag("use_qkv_bias", default=False)
-    return header.model(
+    names = _NAMES | header.names_if("use_qkv_bias", QKV_BIASES)
+    layers = header.mlp_layers(
         header.attentions(),
-        header.all_layer_tensors(_NAMES | (QKV_BIASES if biased else {})),
-        header.model_tensors(_TOP),
-        ropes=(header.rope(share=0.25),),
+        header.all_layer_tensors(names),
         activation=header.activation(),
-        layer_norm=True,
+    )
+    return header.model(
+        layers, header.model_tensors(_TOP), ropes=(header.rope(share=0.25),), layer_norm=True
     )
 
 

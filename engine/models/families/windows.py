@@ -12,7 +12,7 @@ def no_window(header: GgufHeader) -> None:
         ModelError: the file has a window shorter than its context.
     """
     if 0 < header.window() < header.context_length:
-        raise header.fields.wrong("attention.sliding_window", "absent for this architecture")
+        raise header.fields.wrong(header.window_key, "absent for this architecture")
 
 
 def qwen_windows(header: CheckpointHeader) -> tuple[int, ...]:
@@ -41,5 +41,5 @@ def sliding_windows(header: ModelHeader, sliding: tuple[bool, ...], window: int)
         ModelError: a layer slides and there is no window.
     """
     if any(sliding) and window == 0:
-        raise header.fields.wrong("sliding_window", "above 0, as layers have a window")
+        raise header.fields.wrong(header.window_key, "above 0, as layers have a window")
     return tuple(window if slides else 0 for slides in sliding)

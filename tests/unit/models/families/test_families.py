@@ -77,6 +77,13 @@ def test_gemma4_layers_share_keys_and_differ_in_size():
         read_gguf("gemma4", {"attention.shared_kv_layers": 2})
 
 
+def test_a_missing_window_is_named_as_in_the_file():
+    with pytest.raises(ModelError, match=r"no attention\.sliding_window, which must be above 0"):
+        read_gguf("gemma4", {"attention.sliding_window": None})
+    with pytest.raises(ModelError, match="sliding_window must be above 0"):
+        read_config("olmo3", {"sliding_window": 0})
+
+
 @pytest.mark.parametrize(
     ("kind", "key", "value"),
     [
