@@ -34,11 +34,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.llama_server import free_port
 from benchmarks.machine import say, write_result
-from benchmarks.serve_rates import Server, free_port, our_command, start
+from benchmarks.serve_rates import Server, our_command, start, their_command
 from engine.executors.open_model import open_model
+from engine.text.common_prefix import common_prefix
 from engine.text.tokenizer import Tokenizer
 from tests.traces.replay import ROOT, load, names
 
@@ -146,17 +151,11 @@ def sessions_of(
     return found
 
 
-def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Length of the longest common beginning."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
 def replay(
     server: Server, sessions: Mapping[str, Session], turns: Sequence[Turn]
 ) -> Iterator[Cost]:
     """The costs of the requests, one after the other."""
-    seen: list[list[int]] = []
+    seen: list[NDArray[np.int32]] = []
     for turn in turns:
         session = sessions[turn.agent]
         prompt = session.prompt(turn)
@@ -164,8 +163,11 @@ def replay(
             answer = complete(server.port, prompt)
         timings = answer["timings"]
         session.take(answer["tokens"])
-        new = len(prompt) - max((common(prompt, one) for one in seen), default=0)
-        seen.append([*prompt, *answer["tokens"]])
+        tokens = np.array([*prompt, *answer["tokens"]], np.int32)
+        new = len(prompt) - max(
+            (common_prefix(tokens[: len(prompt)], one) for one in seen), default=0
+        )
+        seen.append(tokens)
         yield Cost(len(prompt), new, timings["prompt_n"], timings["prompt_ms"] / 1000)
 
 
@@ -189,17 +191,6 @@ def complete(port: int, prompt: Sequence[int]) -> dict[str, Any]:
     if len(answer["tokens"]) != ANSWER_TOKENS:
         raise RuntimeError(f"got {len(answer['tokens'])} of {ANSWER_TOKENS} tokens")
     return answer
-
-
-def llama_command(binary: Path, model: Path, port: int, threads: int, flags: str) -> list[str]:
-    """llama.cpp's server with one slot."""
-    return [
-        str(binary),
-        *("--model", str(model), "--host", "127.0.0.1", "--port", str(port)),
-        *("--threads", str(threads), "--threads-batch", str(threads)),
-        *("--parallel", "1", "--ctx-size", str(CONTEXT), "--no-webui"),
-        *shlex.split(flags),
-    ]
 
 
 def table(costs: dict[str, list[Cost]]) -> str:
@@ -258,13 +249,17 @@ def main() -> None:
     ports = {"pravaha": port}
     if options.llama_server:
         ports["llama.cpp"] = free_port()
-        commands["llama.cpp"] = llama_command(
-            options.llama_server,
-            options.model,
-            ports["llama.cpp"],
-            options.threads,
-            options.llama_flags,
-        )
+        commands["llama.cpp"] = [
+            *their_command(
+                options.llama_server,
+                options.model,
+                ports["llama.cpp"],
+                slots=1,
+                threads=options.threads,
+                context=CONTEXT,
+            ),
+            *shlex.split(options.llama_flags),
+        ]
     costs: dict[str, list[Cost]] = {}
     for name, command in commands.items():
         say(f"starting {name}")

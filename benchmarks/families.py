@@ -21,31 +21,34 @@ another built checkout of Pravāha, which is in the table but not in the ratios.
 """
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.driven_engine import OURS, DrivenEngine, Recipe
-from benchmarks.engine_turns import start, versions
+from benchmarks.driven_engine import DrivenEngine, Recipe
 from benchmarks.family_files import family_file
 from benchmarks.family_shapes import FAMILY_SHAPES
 from benchmarks.family_work import FamilyWork
-from benchmarks.format_columns import BASELINE, DECODE, FormatColumns
+from benchmarks.format_columns import DECODE
+from benchmarks.format_parts import (
+    FLAGS,
+    FormatPart,
+    add_options,
+    begin,
+    earlier_parts,
+    missing_columns,
+    parse_options,
+)
 from benchmarks.format_tables import HEADINGS, markdown, newest, tables
-from benchmarks.formats import earlier_parts, missing_columns
-from benchmarks.machine import say, with_origin, write_result
-from benchmarks.names_option import names_among
+from benchmarks.machine import say
 from benchmarks.recipes import our_recipe, peer_recipe
 from benchmarks.shape_files import quantized
 from benchmarks.synthetic_models import LLAMA_SHAPES
-from engine.files.cache_dir import cache_dir
 
 LLAMA = "llama-1b"
 SHAPES = (*FAMILY_SHAPES, LLAMA)
@@ -57,7 +60,6 @@ GROUPS = (
 """Columns that are measured with the same processes, and llama.cpp's faster setting for them."""
 NEW_TOKENS = 32
 ROUNDS = 3
-FLAGS = ("--prefix-caching", "--max-tokens", "4352")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,31 +93,26 @@ GOALS = {
 }
 
 
-class Part:
-    """One shape, measured by one command."""
+class Part(FormatPart):
+    """A part whose roofline is that of the shape's work."""
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         """Prepare it, and make its file if it does not exist."""
-        self._options = options
         self._shape = FAMILY_SHAPES.get(name)
         if self._shape is None:
-            self._model = quantized(LLAMA_SHAPES["1B"], "q4_k_m", options.dir, options.cache)
+            model = quantized(LLAMA_SHAPES["1B"], "q4_k_m", options.dir, options.cache)
         else:
-            self._model = family_file(name, self._shape, options.dir, options.cache)
-        self._earlier = earlier_parts(options.json)
-        self.result: dict[str, Any] = {
-            "shape": name,
-            "format": file_type(name),
-            "file_bytes": self._model.stat().st_size,
-            "new_tokens": options.new_tokens,
-            "columns": {},
-        }
+            model = family_file(name, self._shape, options.dir, options.cache)
+        super().__init__(
+            name, file_type(name), model, options, new_tokens=options.new_tokens, rounds=ROUNDS
+        )
 
     def measure(self, columns: Sequence[str], until: float) -> None:
         """Measure columns."""
         for group, flags in GROUPS:
-            if wanted := [column for column in columns if column in group]:
-                self._measure_group(wanted, flags, until)
+            wanted = [column for column in columns if column in group]
+            if wanted and not self._measure_columns(wanted, self._recipes(flags), until):
+                say(f"{self.result['shape']} is skipped: Pravāha did not start")
 
     def discard(self) -> None:
         """Delete its file."""
@@ -123,51 +120,15 @@ class Part:
 
     def _recipes(self, flags: Sequence[str]) -> list[Recipe]:
         """Ours first, llama.cpp last."""
-        options = self._options
-        recipes = [our_recipe(self._model, *FLAGS)]
-        if options.baseline:
-            driver = options.baseline.resolve() / OURS.relative_to(OURS.parents[2])
-            recipes.append(Recipe(driver, Path(sys.executable), self._model, FLAGS, BASELINE))
-        return [*recipes, peer_recipe("llama_cpp", options.dir, self._model, *FLAGS, *flags)]
-
-    def _measure_group(self, columns: list[str], flags: Sequence[str], until: float) -> None:
-        options, recipes = self._options, self._recipes(flags)
-        with ExitStack() as stack:
-            engines = start(stack, recipes, options.threads)
-            if not engines or engines[0].recipe is not recipes[0]:
-                say(f"{self.result['shape']} is skipped: Pravāha did not start")
-                return
-            self.result["packed_bytes"] = engines[0].hello["work"]["weight_bytes"]
-            started = versions(engines)
-
-            def save() -> None:
-                found = measured.result()
-                for column, figures in found["columns"].items():
-                    self.result["columns"][column] = figures | {"engines": started}
-                self.result["skipped"] = self.result.get("skipped", {}) | found["skipped"]
-                self._save()
-
-            measured = FormatColumns(
-                engines,
-                options.threads,
-                options.new_tokens,
-                lambda context: options.rounds or (1 if context >= 4096 else ROUNDS),
-                until,
-                save,
-                self._work(engines[0]),
-            )
-            measured.measure(columns)
+        ours = our_recipe(self._model, *FLAGS)
+        peer = peer_recipe("llama_cpp", self._options.dir, self._model, *FLAGS, *flags)
+        return [*self._with_baseline(ours), peer]
 
     def _work(self, ours: DrivenEngine) -> FamilyWork | None:
         if self._shape is None:
             return None
         weight_bytes = int(self.result["packed_bytes"])
         return FamilyWork.of(self._shape, self._model, weight_bytes, ours.hello["kv_dtype"])
-
-    def _save(self) -> None:
-        if self._options.json:
-            part = with_origin(self.result | {"threads": self._options.threads})
-            write_result(self._options.json, {"parts": [*self._earlier, part]})
 
 
 def file_type(name: str) -> str:
@@ -212,35 +173,14 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dir", type=Path, help="directory of the peers")
-    for flag, known in (("--shapes", SHAPES), ("--columns", COLUMNS)):
-        parser.add_argument(
-            flag,
-            type=names_among(known),
-            default=[*known],
-            help=f"of {', '.join(known)} (default all)",
-        )
-    parser.add_argument("--rounds", type=int, help="samples of each column")
+    add_options(parser, {"--shapes": SHAPES, "--columns": COLUMNS})
     parser.add_argument(
         "--new-tokens", type=int, default=NEW_TOKENS, help="of a stream, in a long run"
     )
-    parser.add_argument("--minutes", type=float, help="begin no round that would end later")
-    parser.add_argument("--missing", action="store_true", help="only columns that --json lacks")
     parser.add_argument("--discard", action="store_true", help="delete files that were measured")
-    parser.add_argument("--threads", type=int, default=2, help="threads of every engine")
-    parser.add_argument("--baseline", type=Path, help="another checkout of Pravāha")
-    parser.add_argument("--cache", type=Path, help="directory of the synthetic models")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="append the result to FILE")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="print a result and exit")
-    options = parser.parse_args()
-    if options.table is None and options.dir is None:
-        parser.error("--dir is required, unless --table is given")
-    if options.table is not None and not options.table.exists():
-        parser.error(f"--table: {options.table} does not exist")
-    if options.missing and options.json is None:
-        parser.error("--missing needs --json")
-    if min(options.rounds or 1, options.threads, options.new_tokens) < 1:
-        parser.error("--rounds, --threads and --new-tokens must be at least 1")
+    options = parse_options(parser)
+    if options.new_tokens < 1:
+        parser.error("--new-tokens must be at least 1")
     return options
 
 
@@ -249,11 +189,7 @@ def main() -> None:
     if options.table:
         print(report(earlier_parts(options.table)))
         return
-    options.dir = options.dir.resolve()
-    options.cache = options.cache or cache_dir() / "synthetic"
-    # So that a run that is cut ends its engines.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    until = begin(options)
     measured = []
     for name in options.shapes:
         columns = options.columns

@@ -136,13 +136,15 @@ def our_command(model: Path, port: int, threads: int) -> list[str]:
     return [sys.executable, "-c", run, *options, "--threads", str(threads)]
 
 
-def their_command(binary: Path, model: Path, port: int, slots: int, threads: int) -> list[str]:
-    """llama.cpp's server with continuous batching, which is its default."""
+def their_command(
+    binary: Path, model: Path, port: int, slots: int, threads: int, *, context: int = CONTEXT
+) -> list[str]:
+    """llama.cpp's server with continuous batching, which is its default; `context` tokens a slot."""
     return [
         str(binary),
         *("--model", str(model), "--host", "127.0.0.1", "--port", str(port)),
         *("--threads", str(threads), "--threads-batch", str(threads)),
-        *("--parallel", str(slots), "--ctx-size", str(slots * CONTEXT), "--no-webui"),
+        *("--parallel", str(slots), "--ctx-size", str(slots * context), "--no-webui"),
     ]
 
 

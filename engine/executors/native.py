@@ -160,10 +160,8 @@ class NativeExecutor:
         Raises:
             ExecutorError: a block is outside the pool; nothing was copied.
         """
-        try:
+        with _raising_executor_errors():
             self._core.copy_blocks(sources, targets)
-        except (ValueError, RuntimeError) as error:
-            raise ExecutorError(str(error)) from error
 
     @property
     def block_bytes(self) -> int:
@@ -176,10 +174,8 @@ class NativeExecutor:
         Raises:
             ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
         """
-        try:
+        with _raising_executor_errors():
             self._core.read_blocks(blocks, out)
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ExecutorError(str(error)) from error
 
     def write_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
         """Copy `data`, [n, block_bytes], to KV blocks. Releases the GIL.
@@ -187,10 +183,8 @@ class NativeExecutor:
         Raises:
             ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
         """
-        try:
+        with _raising_executor_errors():
             self._core.write_blocks(blocks, data)
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ExecutorError(str(error)) from error
 
     @property
     def state_bytes(self) -> int:
@@ -203,10 +197,8 @@ class NativeExecutor:
         Raises:
             ExecutorError: a slot is outside the pool; nothing was copied.
         """
-        try:
+        with _raising_executor_errors():
             self._core.copy_states(sources, targets)
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ExecutorError(str(error)) from error
 
     def read_states(self, slots: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
         """Copy state slots to `out`, [n, state_bytes]. Releases the GIL.
@@ -214,10 +206,8 @@ class NativeExecutor:
         Raises:
             ExecutorError: the shapes differ or a slot is outside the pool; nothing was copied.
         """
-        try:
+        with _raising_executor_errors():
             self._core.read_states(slots, out)
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ExecutorError(str(error)) from error
 
     def write_states(self, slots: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
         """Copy `data`, [n, state_bytes], to state slots. Releases the GIL.
@@ -225,10 +215,8 @@ class NativeExecutor:
         Raises:
             ExecutorError: the shapes differ or a slot is outside the pool; nothing was copied.
         """
-        try:
+        with _raising_executor_errors():
             self._core.write_states(slots, data)
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ExecutorError(str(error)) from error
 
     def time_phases(self, enabled: bool) -> None:
         """Turn the timing of the phases of a step on or off; it costs a few microseconds per step."""
@@ -273,6 +261,15 @@ class NativeExecutor:
         self._core.close()
         if self._saver is not None:
             self._saver.close()
+
+
+@contextmanager
+def _raising_executor_errors() -> Iterator[None]:
+    """Raise what the core refuses as an `ExecutorError`."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise ExecutorError(str(error)) from error
 
 
 def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:

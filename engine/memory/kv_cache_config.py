@@ -143,7 +143,8 @@ def size_pool(
     """
     loaded = plan.weight_bytes + plan.work_bytes
     states = plan.state_bytes * (state_slots or MIN_STATE_SLOTS)
-    least = max(requested_bytes or 0, plan.block_bytes + states)
+    smallest = plan.block_bytes + states
+    least = max(requested_bytes or 0, smallest)
     if limit is not None and loaded + least > limit:
         raise ModelDoesNotFit(
             f"{model} does not fit in its share of memory: it takes {_mib(loaded)} for weights and work "
@@ -164,13 +165,13 @@ def size_pool(
             context_length=context_length,
             state_bytes=plan.state_bytes,
         )
-    if states and pool < plan.block_bytes + states:
+    if states and pool < smallest:
         raise ModelError(
             f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens and "
-            f"{states // plan.state_bytes} recurrent states of {model} take "
-            f"{plan.block_bytes + states:,}: ask for more with --kv-cache."
+            f"{states // plan.state_bytes} recurrent states of {model} take {smallest:,}: ask for more "
+            "with --kv-cache."
         )
-    if pool < plan.block_bytes:
+    if pool < smallest:
         raise ModelError(
             f"The KV cache would get {pool:,} bytes, but one block of {block_size} tokens of "
             f"{model} takes {plan.block_bytes:,}: ask for more with --kv-cache."
@@ -186,9 +187,7 @@ def size_pool(
         num_state_slots=slots if plan.state_bytes else 0,
     )
     if available is not None and loaded + cache.pool_bytes > available:
-        if (
-            loaded + plan.block_bytes + states <= available
-        ):  # then the pool or the share was requested
+        if loaded + smallest <= available:  # then the pool or the share was requested
             setting = "--kv-cache" if limit is None or requested_bytes is not None else "its share"
             advice = f"lower {setting} or free memory"
         elif can_quantize:

@@ -26,7 +26,6 @@ and one call of the executor if any of them reached a border.
 """
 
 import logging
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -42,7 +41,7 @@ from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
 from engine.memory.state_borders import borders_between
 from engine.memory.state_checkpoints import NO_ROW, Checkpoint, StateCheckpoints
-from engine.memory.state_key import StateKeys
+from engine.memory.state_saver import FLUSH_S, StateSaver, StoredState
 from engine.memory.state_store import StateStore
 
 _log = logging.getLogger(__name__)
@@ -51,8 +50,6 @@ NO_SLOT = -1
 RESERVED_SHARE = 0.25
 """Share of the slots that rows leave to checkpoints, at least one of several: if running requests took them
 all, each turn of a conversation would begin at its first token."""
-FLUSH_S = 10.0
-"""Time limit for storing states at shutdown, in seconds."""
 NO_BORDER = np.iinfo(np.int32).max
 
 
@@ -61,14 +58,6 @@ class RunningState:
     """The state of a running row after all tokens that it has computed."""
 
     row: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredState:
-    """A state of the state store, after `tokens` tokens."""
-
-    key: bytes
-    tokens: int
 
 
 StateSource = Checkpoint | RunningState | StoredState
@@ -84,7 +73,7 @@ class RecurrentStates:
         checkpoints: the kept states.
         interval: tokens between checkpoints.
         keeper: the executor; set before the first step.
-        store: keeps checkpoints that were dropped, and across restarts; None without a swap tier.
+        saver: stores checkpoints that were dropped, and across restarts; None without a swap tier.
         num_restored: rows that began with a copy of a state.
     """
 
@@ -119,7 +108,7 @@ class RecurrentStates:
         self.next_border: NDArray[np.int32] = np.full(max_rows, NO_BORDER, np.int32)
         self.checkpoints = StateCheckpoints(allocator)
         self.keeper: StateKeeper | None = None
-        self.store: StateStore | None = None
+        self.saver: StateSaver | None = None
         self.num_restored = 0
         self._block_size = block_size
         self._keeps = keeps_checkpoints
@@ -130,7 +119,6 @@ class RecurrentStates:
         self._borders: dict[int, list[int]] = {}  # row → its borders to come, the next one last
         self._tails: dict[int, Checkpoint] = {}
         self._before_drafts: dict[int, int] = {}  # row → slot of its state before the running step
-        self._keys = StateKeys()
         self._sources: list[int] = []
         self._targets: list[int] = []
 
@@ -159,16 +147,12 @@ class RecurrentStates:
         Returns:
             The checkpoint after the most tokens, and the stored state after more tokens than that.
         """
-        checkpoint, store = self.checkpoints.find(path), self.store
-        if store is None:
+        checkpoint, saver = self.checkpoints.find(path), self.saver
+        if saver is None:
             return checkpoint, None
         above = 0 if checkpoint is None else checkpoint.tokens
-        limit = (len(path) + num_swapped) * self._block_size
-        lengths = [length for length in store.lengths() if above < length <= limit]
-        for length, key in self._keys.of_prefixes(identity, cache_salt, sorted(lengths)):
-            if store.has(key):
-                return checkpoint, StoredState(key, length)
-        return checkpoint, None
+        most = (len(path) + num_swapped) * self._block_size
+        return checkpoint, saver.find(identity, cache_salt, above=above, most=most)
 
     def take(self, source: StateSource | None) -> int | None:
         """A slot for a row that is about to be placed, with a copy of `source` before the next step.
@@ -201,7 +185,8 @@ class RecurrentStates:
             self._copy_later(int(self.slots[source.row]), slot)
             self.num_restored += 1
         elif source is not None:
-            if not self._load(source.key, slot):
+            self.run_copies()  # first, since the slot may be the source of one
+            if self.saver is None or not self.saver.load(source.key, slot):
                 self._free.append(slot)
                 return None
             self.num_restored += 1
@@ -279,21 +264,6 @@ class RecurrentStates:
     def _copy_later(self, source: int, target: int) -> None:
         self._sources.append(source)
         self._targets.append(target)
-
-    def _load(self, key: bytes, slot: int) -> bool:
-        """Copy a stored state into a slot; False if it is gone or damaged."""
-        if self.store is None:
-            return False
-        data = self.store.get(key)
-        if data is None:
-            return False
-        self.run_copies()  # first, since the slot may be the source of one
-        try:
-            self._executor.write_states(np.array([slot], np.int32), data[None])
-        except ExecutorError as error:
-            _log.warning("A recurrent state could not be restored: %s", error)
-            return False
-        return True
 
     @property
     def _executor(self) -> StateKeeper:
@@ -413,12 +383,12 @@ class RecurrentStates:
         return checkpoint
 
     def _key(self, table: RowTable, row: int, tokens: int) -> bytes:
-        if self.store is None:
+        if self.saver is None:
             return b""
         identity = identity_tokens(
             table.token_table[row, :tokens], table.images.get(row, ()), self._block_size
         )
-        return self._keys.of_row(row, identity, table.cache_salts.get(row, NO_CACHE_SALT))
+        return self.saver.keys.of_row(row, identity, table.cache_salts.get(row, NO_CACHE_SALT))
 
     def _take_slot(self, but: Collection[Checkpoint] = ()) -> int | None:
         """A free slot, or that of the cheapest checkpoint not in `but`; None if there is none."""
@@ -429,7 +399,8 @@ class RecurrentStates:
 
     def _evict(self, victim: Checkpoint) -> int:
         """Drop a checkpoint for another state; its slot."""
-        self._store_victim(victim)
+        if self.saver is not None:
+            self.saver.save_victim(victim)
         self._forget(victim)
         self.checkpoints.evict(victim)
         return victim.slot
@@ -472,7 +443,8 @@ class RecurrentStates:
             self._forget(tail)
         self._borders.pop(row, None)
         self.next_border[row] = NO_BORDER
-        self._keys.forget(row)
+        if self.saver is not None:
+            self.saver.keys.forget(row)
 
     def skip_storing(self, blocks: NDArray[np.int32]) -> None:
         """Do not store the checkpoints of these blocks: computing their tokens again is cheaper."""
@@ -484,7 +456,8 @@ class RecurrentStates:
     def drop_evicted(self) -> None:
         """Drop the checkpoints of blocks that were evicted, and store them if they are not stored."""
         for checkpoint in self.checkpoints.drop_evicted():
-            self._store_victim(checkpoint)
+            if self.saver is not None:
+                self.saver.save_victim(checkpoint)
             self._forget(checkpoint)
             self._free.append(checkpoint.slot)
 
@@ -500,55 +473,24 @@ class RecurrentStates:
 
     # ---- the state store ----
 
+    def save_in(self, store: StateStore) -> None:
+        """Save checkpoints in a store from now on. The executor is set."""
+        self.saver = StateSaver(store, self._executor)
+
     def save_idle(self) -> bool:
         """Store the most valuable checkpoint that is not stored; False if none is left to store."""
-        if self.store is None:
-            return False
-        saved = sum(one.saved for one in self.checkpoints)
-        unsaved = [one for one in self.checkpoints if not one.saved and one.key]
-        if not unsaved or saved >= self.store.capacity:
-            return False
-        return self._store(max(unsaved, key=lambda one: one.priority), wait=True)
+        return self.saver is not None and self.saver.save_idle(self.checkpoints)
 
     def close(self, seconds: float = FLUSH_S) -> None:
         """Store what is not stored yet for at most `seconds`, and close the store."""
-        store = self.store
-        if store is None:
-            return
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and self.save_idle():
-            pass
-        self.store = None
-        store.close()
-
-    def _store_victim(self, checkpoint: Checkpoint) -> None:
-        """Store a checkpoint that is dropped, except one between two others: they are too many."""
-        if checkpoint.num_children == 1 or checkpoint.saved or not checkpoint.key:
-            return
-        if self.store is not None:
-            self._store(checkpoint, wait=False)
-
-    def _store(self, checkpoint: Checkpoint, *, wait: bool) -> bool:
-        if self.store is None:
-            raise AssertionError("there is no state store")
-        buffer = self.store.buffer(wait=wait)
-        if buffer is None:
-            return False
-        try:
-            self._executor.read_states(np.array([checkpoint.slot], np.int32), buffer[None])
-        except ExecutorError as error:
-            _log.warning("A recurrent state could not be stored: %s", error)
-            self.store.return_buffer(buffer)
-            return False
-        checkpoint.saved = True
-        self.store.put(checkpoint.key, checkpoint.tokens, buffer)
-        return True
+        saver, self.saver = self.saver, None
+        if saver is not None:
+            saver.close(self.checkpoints, seconds)
 
     # ---- counts ----
 
     def counts(self) -> StateCounts:
         """The slots by what they hold."""
-        store = self.store
         return StateCounts(
             total=self.num_slots,
             free=len(self._free),
@@ -556,7 +498,7 @@ class RecurrentStates:
             slot_bytes=self.state_bytes,
             restored=self.num_restored,
             evicted=self.checkpoints.num_evicted,
-            stored=0 if store is None else len(store),
+            stored=0 if self.saver is None else len(self.saver.store),
         )
 
     def check_integrity(self, table: RowTable | None = None) -> None:

@@ -7,8 +7,8 @@ key and the number of tokens; its header has a checksum. A file that is damaged,
 removed when it is read, and costs no more than computing the tokens. The least recently used states are
 removed for others.
 
-The engine's thread copies a state into a staging buffer and continues; a writer's thread computes the
-checksum and writes. `lengths`, `has` and `len` may be called by any thread, all else by the engine's.
+The engine's thread copies a state into a staging buffer; checksum and file are written on the thread of a
+`StagingWriter`. `lengths`, `has` and `len` may be called by any thread, all else by the engine's.
 """
 
 import hashlib
@@ -16,16 +16,14 @@ import logging
 import os
 import threading
 from collections import Counter, OrderedDict
+from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 import numpy as np
-from numpy.typing import NDArray
+
+from engine.memory.staging_writer import Buffer, StagingWriter
 
 _log = logging.getLogger(__name__)
-
-Buffer = NDArray[np.uint8]
-"""[state_bytes]."""
 
 SUFFIX = ".state"
 BUFFERS = 2
@@ -63,11 +61,9 @@ class StateStore:
         # Key → its tokens and, in memory, its bytes; the most recently used one last.
         self._entries: OrderedDict[bytes, tuple[int, bytes]] = OrderedDict()
         self._lengths: Counter[int] = Counter()
-        self._made = 0
-        self._free: SimpleQueue[Buffer] = SimpleQueue()
-        self._jobs: SimpleQueue[tuple[bytes, int, Buffer] | None] = SimpleQueue()
-        self._threaded = threaded
-        self._thread: threading.Thread | None = None
+        self._writer = StagingWriter(
+            (state_bytes,), buffers=BUFFERS, name="pravaha-states", threaded=threaded
+        )
         if folder is not None:
             self._read_names(folder)
 
@@ -124,46 +120,20 @@ class StateStore:
         return np.frombuffer(data, np.uint8)
 
     def buffer(self, *, wait: bool) -> Buffer | None:
-        """A free staging buffer; None if there is none and `wait` is False."""
-        if self._made < BUFFERS and self._free.empty():
-            self._made += 1
-            return np.empty(self._state_bytes, np.uint8)
-        try:
-            return self._free.get(wait)
-        except Empty:
-            return None
+        """A free staging buffer, [state_bytes]; None if there is none and `wait` is False."""
+        return self._writer.buffer(wait=wait)
 
     def return_buffer(self, buffer: Buffer) -> None:
         """Return a buffer without writing it."""
-        self._free.put(buffer)
+        self._writer.return_buffer(buffer)
 
     def put(self, key: bytes, tokens: int, buffer: Buffer) -> None:
         """Store the state in a buffer, which the caller must not use any more."""
-        if not self._threaded:
-            self._write(key, tokens, buffer)
-            return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="pravaha-states", daemon=True)
-            self._thread.start()
-        self._jobs.put((key, tokens, buffer))
-
-    def wait_until_written(self) -> None:
-        """Block until all pending writes are done."""
-        buffers = [self._free.get() for _ in range(self._made)]
-        for buffer in buffers:
-            self._free.put(buffer)
+        self._writer.submit(buffer, partial(self._write, key, tokens, buffer))
 
     def close(self) -> None:
         """Finish the pending writes and stop the thread."""
-        self.wait_until_written()
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._write(*job)
+        self._writer.close()
 
     def _write(self, key: bytes, tokens: int, buffer: Buffer) -> None:
         try:
@@ -187,8 +157,6 @@ class StateStore:
                 self._lengths[tokens] += 1
         except OSError as error:  # its tokens can be computed again
             _log.warning("A recurrent state could not be stored: %s.", error)
-        finally:
-            self._free.put(buffer)
 
     def _make_room(self, count: int) -> None:
         """Remove the least recently used states until `count` more fit."""

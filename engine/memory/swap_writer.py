@@ -1,26 +1,15 @@
-"""`SwapWriter`: a background thread that writes blocks to the swap store through staging buffers.
-
-The engine's thread copies blocks from the pool into a buffer, which is fast, and continues. Slow work
-(checksums, page faults, disk writes) runs on the writer's thread without the GIL. If no buffer is
-free, the disk cannot keep up; then blocks are dropped rather than a step delayed.
-"""
+"""`SwapWriter`: writes blocks to the swap store on a background thread, through staging buffers."""
 
 import logging
-import threading
 import time
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from functools import partial
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from engine.memory.staging_writer import Buffer, StagingWriter
 from engine.observability.rates import Speed
 
 _log = logging.getLogger(__name__)
-
-Buffer = NDArray[np.uint8]
-"""[blocks, block_bytes]."""
 
 BUFFERS = 4
 BUFFER_BYTES = 8 << 20
@@ -32,7 +21,7 @@ class EntryFiller(Protocol):
     """The part of `engine._core.SwapStore` that the writer uses."""
 
     def fill(self, entries: list[int], data: Buffer, /) -> int:
-        """Copy blocks into reserved entries."""
+        """Copy blocks, [n, block_bytes], into reserved entries."""
         ...
 
     def abandon(self, entries: list[int], /) -> None:
@@ -40,8 +29,8 @@ class EntryFiller(Protocol):
         ...
 
 
-class SwapWriter:
-    """The writer's thread and its buffers. Public methods are called by the engine's thread only.
+class SwapWriter(StagingWriter):
+    """Writes buffers of blocks, [blocks, block_bytes].
 
     Attributes:
         speed: measured bytes per second from the pool to the store, both copies included.
@@ -52,27 +41,10 @@ class SwapWriter:
         """Write into `store`; with `threaded=False`, `write` is synchronous, for tests."""
         self._store = store
         self.blocks = max(MIN_BUFFER_BLOCKS, min(64, BUFFER_BYTES // block_bytes))
-        self._shape = (self.blocks, block_bytes)
-        self._made = 0
-        self._free: SimpleQueue[Buffer] = SimpleQueue()
-        self._jobs: SimpleQueue[tuple[list[int], Buffer, float] | None] = SimpleQueue()
-        self._threaded = threaded
-        self._thread: threading.Thread | None = None
         self.speed = Speed()
-
-    def buffer(self, *, wait: bool) -> Buffer | None:
-        """A free buffer, or None if there is none and `wait` is False."""
-        if self._made < BUFFERS and self._free.empty():
-            self._made += 1
-            return np.empty(self._shape, np.uint8)
-        try:
-            return self._free.get(wait)
-        except Empty:
-            return None
-
-    def return_buffer(self, buffer: Buffer) -> None:
-        """Return a buffer without writing it."""
-        self._free.put(buffer)
+        super().__init__(
+            (self.blocks, block_bytes), buffers=BUFFERS, name="pravaha-swap", threaded=threaded
+        )
 
     def write(self, entries: list[int], buffer: Buffer, seconds: float) -> None:
         """Fill entries from the first blocks of a buffer. The caller must not use it any more.
@@ -82,31 +54,7 @@ class SwapWriter:
             buffer: from the method `buffer`.
             seconds: time that copying the blocks out of the pool took.
         """
-        if not self._threaded:
-            self._fill(entries, buffer, seconds)
-            return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="pravaha-swap", daemon=True)
-            self._thread.start()
-        self._jobs.put((entries, buffer, seconds))
-
-    def wait_until_written(self) -> None:
-        """Block until all pending writes are done."""
-        buffers = [self._free.get() for _ in range(self._made)]
-        for buffer in buffers:
-            self._free.put(buffer)
-
-    def close(self) -> None:
-        """Finish the pending writes and stop the thread."""
-        self.wait_until_written()
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._fill(*job)
+        self.submit(buffer, partial(self._fill, entries, buffer, seconds))
 
     def _fill(self, entries: list[int], buffer: Buffer, seconds: float) -> None:
         started = time.perf_counter()
@@ -117,9 +65,7 @@ class SwapWriter:
         except OSError as error:  # the blocks stay unsaved; their tokens can be recomputed
             _log.warning("KV blocks could not be written to the swap tier: %s.", error)
             self._store.abandon(entries)
-        except Exception:  # a defect; without this thread, later writes would wait forever
-            _log.exception("KV blocks could not be written to the swap tier.")
+        except Exception:
             with suppress(Exception):
                 self._store.abandon(entries)
-        finally:
-            self._free.put(buffer)
+            raise

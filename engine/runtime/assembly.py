@@ -180,4 +180,6 @@ def open_tier(executor: Executor, pool: Pool, config: EngineConfig) -> None:
     if pool.index is not None and blocks.tier is None:
         blocks.tier = open_swap_tier(config, salt=pool.salt, index=pool.index, executor=executor)
         if blocks.tier is not None and blocks.recurrent is not None:
-            blocks.recurrent.store = open_state_store(config, salt=pool.salt, executor=executor)
+            store = open_state_store(config, salt=pool.salt, executor=executor)
+            if store is not None:
+                blocks.recurrent.save_in(store)

@@ -10,6 +10,7 @@ from engine.executors.draft_model import CATCH_UP_TOKENS, SLOTS, slot_blocks
 from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import native_kv_dtype
 from engine.models.onnx_spec import OnnxSpec
+from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
 
 if TYPE_CHECKING:
@@ -62,15 +63,15 @@ def read_draft_headers(
         raise AssertionError("no draft model is configured")
     if config.speculation is False:
         raise ModelError("A draft model (--draft-model) has no use without speculation.")
-    other = _OTHERS.get(type(target.spec))
-    if other is not None:
+    if not isinstance(target.spec, ModelSpec):
         raise ModelError(
-            f"{config.name} runs in the {other} executor, which takes no draft model (--draft-model)."
+            f"{config.name} runs in the {_OTHERS[type(target.spec)]} executor, which takes no draft model "
+            "(--draft-model)."
         )
     own = replace(config, model=path, name=path.stem, draft_model=None, weights="stored")
     model = opener(own)
     spec = model.spec
-    if isinstance(spec, TransformersSpec | OnnxSpec):
+    if not isinstance(spec, ModelSpec):
         raise ModelError(
             f"{model.name} cannot be a draft model: it needs the {_OTHERS[type(spec)]} executor, and draft "
             "models run natively."

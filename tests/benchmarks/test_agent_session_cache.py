@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
 from benchmarks import agent_session_cache
@@ -12,13 +13,13 @@ from benchmarks.agent_session_cache import (
     Cost,
     Session,
     Turn,
-    common,
     replay,
     sessions_of,
     table,
     turns_of,
 )
 from engine.executors.open_model import open_model
+from engine.text.common_prefix import common_prefix
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.traces.replay import ROOT, load, names
 
@@ -64,19 +65,13 @@ def test_files_in_results_are_read_and_cut():
     assert turn == Turn("main", ((ROOT / "README.md").read_text()[:10], "2 todos"), new_task=False)
 
 
-def test_the_common_beginning_of_two_sequences():
-    assert common([1, 2, 3], [1, 2, 4, 5]) == 2
-    assert common([1, 2], [1, 2, 3]) == 2
-    assert common([], [1]) == 0
-
-
 class Server:
     """Remembers the last sequence, as a server with one slot does."""
 
     port = 1
 
     def __init__(self) -> None:
-        self.last: list[int] = []
+        self.last = np.zeros(0, np.int32)
         self.runs = False
 
     @contextmanager
@@ -87,8 +82,8 @@ class Server:
 
     def complete(self, port, prompt):
         assert self.runs
-        computed = len(prompt) - common(self.last, prompt)
-        self.last = [*prompt, *ANSWER]
+        computed = len(prompt) - common_prefix(self.last, np.array(prompt, np.int32))
+        self.last = np.array([*prompt, *ANSWER], np.int32)
         return {"tokens": ANSWER, "timings": {"prompt_n": computed, "prompt_ms": 2000.0}}
 
 

@@ -16,7 +16,7 @@ from benchmarks.families import GOALS, LLAMA, SHAPES, goal_table, report
 from benchmarks.family_files import write_family
 from benchmarks.family_shapes import FAMILY_SHAPES, FamilyShape
 from benchmarks.family_work import FamilyWork
-from benchmarks.formats import earlier_parts
+from benchmarks.format_parts import earlier_parts
 from benchmarks.machine import ROOT
 from benchmarks.synthetic_models import SPREAD
 from engine.executors.open_model import open_model

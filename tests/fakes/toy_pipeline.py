@@ -101,12 +101,13 @@ class ToyPipeline:
             self.blocks.recurrent = self._states(pool, rows, state_slots, interval)
             if stored_states:
                 folder = None if swap_path is None else Path(f"{swap_path}.states")
-                self.blocks.recurrent.store = StateStore(
+                store = StateStore(
                     folder,
                     state_bytes=self.executor.state_bytes,
                     capacity_bytes=stored_states * (self.executor.state_bytes + 64),
                     threaded=False,
                 )
+                self.blocks.recurrent.save_in(store)
         self.executor.watch = lambda plan: check_writes(self.blocks, plan)
         self.executor.salt_of = lambda row: int.from_bytes(
             self.table.cache_salts.get(int(row), b"")[:2], "little"

@@ -24,7 +24,7 @@ class RecurrentTraffic(Traffic):
         self.settings["stored_states"] = self.settings["swap"] // 2
         super().new_toy()
 
-    @precondition(lambda self: self.toy.blocks.recurrent.store is not None)
+    @precondition(lambda self: self.toy.blocks.recurrent.saver is not None)
     @rule(times=st.integers(1, 5))
     def save_states(self, times):
         for _ in range(times):

@@ -495,7 +495,7 @@ def test_a_damaged_state_is_computed_again(tmp_path):
         path.write_bytes(path.read_bytes()[:-1] + b"!")
     toy = recurrent(**options)
     assert answer(toy, PROMPT).cached_tokens == 0
-    assert toy.blocks.recurrent.store.num_damaged > 0
+    assert toy.blocks.recurrent.saver.store.num_damaged > 0
 
 
 def test_a_damaged_block_below_a_stored_state_is_computed_again(monkeypatch, tmp_path):
@@ -528,7 +528,7 @@ def test_idle_engines_store_the_most_valuable_states_first():
         pass
     saved = [one for one in states.checkpoints if one.saved]
     others = [one for one in states.checkpoints if not one.saved]
-    assert len(saved) == len(states.store) == 2
+    assert len(saved) == len(states.saver.store) == 2
     assert min(one.priority for one in saved) >= max(one.priority for one in others)
 
 
@@ -537,7 +537,7 @@ def test_a_checkpoint_between_two_others_is_not_stored_when_it_is_dropped():
     answer(toy, [i % 90 for i in range(200)], max_tokens=1)
     states = toy.blocks.recurrent
     assert states.checkpoints.num_evicted > 5
-    assert len(states.store) == toy.executor.states_read == 0
+    assert len(states.saver.store) == toy.executor.states_read == 0
 
 
 def test_a_victim_that_is_cheaper_to_compute_is_not_stored(monkeypatch):
