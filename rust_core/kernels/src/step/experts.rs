@@ -21,7 +21,7 @@ use crate::experts::gather::gather;
 use crate::experts::routing::Router;
 use crate::experts::rows::{ExpertRows, UsedExpert};
 use crate::experts::weighted_sum::{WeightedRow, add_weighted_sum};
-use crate::gemm::{Activations, Gemm, Output, PanelScratch};
+use crate::gemm::{Activations, Gemm, PanelScratch};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -145,16 +145,9 @@ impl Network<'_> {
     ) {
         let first = self.first_panel(linear);
         let panels = first + panels.start..first + panels.end;
-        debug_assert!(panels.len() * PANEL_COLUMNS <= out.width());
-        let output = Output {
-            out: out.ptr(0),
-            stride: out.stride(),
-            accumulate: false,
-            bias: linear.panel_bias(panels.start),
-        };
-        let next = next.unwrap_or(linear.matrix.panel(panels.end - 1));
+        let target = Target::replace(out);
         // SAFETY: the caller's promise.
-        unsafe { gemm.panels(&linear.matrix, panels, next, output) };
+        unsafe { Step::multiply(gemm, linear, panels, 0..self.rows, next, target) };
     }
 }
 
@@ -286,10 +279,7 @@ impl Step<'_> {
         activations: &Activations,
         weights: &ExpertWeights,
     ) {
-        let target = Target {
-            rows: self.router_logits(),
-            accumulate: false,
-        };
+        let target = Target::replace(self.router_logits());
         let counter = self.counter(index, ROUTER);
         self.multiply_into(
             worker,
@@ -301,10 +291,8 @@ impl Step<'_> {
             counter,
         );
         if let Some(router) = &weights.shared_router {
-            let target = Target {
-                rows: target.rows.columns(self.shared_logit(), PANEL_COLUMNS),
-                ..target
-            };
+            let column = self.shared_logit();
+            let target = Target::replace(target.rows.columns(column, PANEL_COLUMNS));
             let counter = self.counter(index, SHARED_ROUTER);
             self.multiply_into(worker, own, rows, activations, router, target, counter);
         }

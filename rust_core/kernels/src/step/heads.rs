@@ -112,10 +112,7 @@ impl Step<'_> {
                 let heads = self.rows_of(&item, own_rows);
                 for rows in self.projected_rows(index, &item) {
                     let panels = item.panels();
-                    let target = Target {
-                        rows: heads,
-                        accumulate: false,
-                    };
+                    let target = Target::replace(heads);
                     // SAFETY: only this worker uses the head's columns of these rows.
                     unsafe {
                         let (to, of) = (rows.clone(), item.linear);
