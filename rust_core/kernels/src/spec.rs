@@ -24,7 +24,7 @@ const MAX_VOCAB: usize = 1 << 24;
 const MAX_CONTEXT: usize = 1 << 28;
 const MAX_EXPERTS: usize = 1 << 16;
 
-/// Most experts that a token uses.
+/// Most experts that a token uses, and most groups from which they are chosen.
 pub const MAX_USED_EXPERTS: usize = 64;
 
 /// Most heads with a state of a layer.
@@ -402,7 +402,7 @@ impl ExpertsSpec {
         bounded(
             "number of expert groups that a token uses",
             used_groups,
-            groups,
+            groups.min(MAX_USED_EXPERTS),
         )?;
         let each = self.count / groups;
         let sound = self.count.is_multiple_of(groups)
@@ -941,6 +941,14 @@ pub(crate) mod tests {
         assert!(experts(|v| v["routing"]["groups"] = 3.into()).contains("impossible"));
         assert!(experts(|v| v["routing"]["groups"] = 8.into()).contains("impossible"));
         assert!(experts(|v| v["routing"]["used_groups"] = 2.into()).contains("groups that"));
+        assert!(
+            experts(|v| {
+                v["count"] = 200.into();
+                v["routing"]["groups"] = 100.into();
+                v["routing"]["used_groups"] = 65.into();
+            })
+            .contains("uses is 65; it must be between 1 and 64")
+        );
         assert!(experts(|v| v["routing"]["scores"] = "dice".into()).contains("not readable"));
         assert!(experts(|v| v["shared"] = tiny_experts()).contains("the shared network is an mlp"));
         assert!(

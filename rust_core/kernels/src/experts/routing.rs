@@ -79,7 +79,7 @@ impl Router<'_> {
         if routing.groups == 1 {
             (0..self.spec.count).for_each(|expert| best.offer(expert, self.choice(scores, expert)));
         } else {
-            let mut groups = Best::of(routing.used_groups.min(MAX_USED_EXPERTS));
+            let mut groups = Best::of(routing.used_groups);
             for group in 0..routing.groups {
                 let mut two = Best::of(2);
                 let members = group * each..(group + 1) * each;
