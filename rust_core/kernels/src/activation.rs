@@ -12,6 +12,11 @@ const CLAMP: f32 = 7.0;
 /// Factor inside the sigmoid of the clamped SwiGLU.
 const CLAMPED_SLOPE: f32 = 1.702;
 
+/// `1 / (1 + e^-x)`
+pub fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
 /// `x * sigmoid(slope * x)` where `slope_x` is `slope * x`.
 ///
 /// # Safety

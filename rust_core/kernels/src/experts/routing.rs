@@ -6,6 +6,7 @@
 //!
 //! Costs `count * used` comparisons in the worst case and an exponential per expert. Does not allocate.
 
+use crate::activation::sigmoid;
 use crate::spec::{ExpertsSpec, MAX_USED_EXPERTS, RoutingScores};
 
 /// Kept in the denominator of renormalised weights, so that scores of zero give weights of zero.
@@ -35,9 +36,7 @@ impl Router<'_> {
         match routing.scores {
             RoutingScores::Softmax => softmax(scores),
             RoutingScores::SoftmaxOfUsed => {}
-            RoutingScores::Sigmoid => scores
-                .iter_mut()
-                .for_each(|x| *x = 1.0 / (1.0 + (-*x).exp())),
+            RoutingScores::Sigmoid => scores.iter_mut().for_each(|x| *x = sigmoid(*x)),
         }
         self.choose_best(scores, chosen);
         for (weight, &expert) in weights.iter_mut().zip(&*chosen) {

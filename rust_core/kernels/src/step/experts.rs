@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::activations::scale_mode_for;
 use super::rows_view::RowsView;
 use super::{ADD_FFN, CHOOSE, DOWN, GATE_UP, ROUTER, SHARED_ROUTER, Step, Target, barrier_wait};
-use crate::activation::activate_panel;
+use crate::activation::{activate_panel, sigmoid};
 use crate::activation_quant::{TILE_ROWS, quantize_gated};
 use crate::arena::Buffer;
 use crate::experts::gather::gather;
@@ -666,6 +666,6 @@ impl Step<'_> {
                 .columns(self.shared_logit(), 1)
                 .row(row)[0]
         };
-        1.0 / (1.0 + (-logit).exp())
+        sigmoid(logit)
     }
 }
