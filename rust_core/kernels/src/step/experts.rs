@@ -629,30 +629,43 @@ impl Step<'_> {
                     if !target.accumulate {
                         to.fill(0.0);
                     }
-                    let mut terms = [WeightedRow::default(); MAX_USED_EXPERTS + 1];
-                    let mut count = 0;
-                    let uses = row * used..(row + 1) * used;
-                    for (&place, &weight) in
-                        own.rows.places_of_row(row, used).iter().zip(&weights[uses])
-                    {
-                        terms[count] = WeightedRow { row: place, weight };
-                        count += 1;
-                    }
-                    if networks.shared().is_some() {
-                        terms[count] = WeightedRow {
-                            row: (rows * used + row) as u32,
-                            weight: self.shared_weight(experts.weights, row),
-                        };
-                        count += 1;
-                    }
-                    // SAFETY: the outputs were just written; the level was checked at load.
-                    unsafe {
-                        let terms = &terms[..count];
-                        add_weighted_sum(self.model.level, view.ptr(0), width, terms, to);
-                    }
+                    let weights = &weights[row * used..(row + 1) * used];
+                    // SAFETY: the outputs were just written.
+                    unsafe { self.add_outputs(networks, &own.rows, (row, weights), view, to) };
                 }
             }
         }
+    }
+
+    /// Add the outputs of a row's experts, with these weights, and of the shared network to `to`.
+    ///
+    /// # Safety
+    /// `outputs` are those of all networks, as wide as `to`, and no other thread writes them.
+    unsafe fn add_outputs(
+        &self,
+        networks: Networks<'_>,
+        grouped: &ExpertRows,
+        (row, weights): (usize, &[f32]),
+        outputs: RowsView,
+        to: &mut [f32],
+    ) {
+        let used = weights.len();
+        let mut terms = [WeightedRow::default(); MAX_USED_EXPERTS + 1];
+        let places = grouped.places_of_row(row, used).iter().zip(weights);
+        for (term, (&row, &weight)) in terms.iter_mut().zip(places) {
+            *term = WeightedRow { row, weight };
+        }
+        let mut count = used;
+        if let Some(shared) = networks.shared() {
+            terms[count] = WeightedRow {
+                row: (shared.first_output(networks.rows * used) + row) as u32,
+                weight: self.shared_weight(networks.experts.weights, row),
+            };
+            count += 1;
+        }
+        let (level, terms) = (self.model.level, &terms[..count]);
+        // SAFETY: the caller's promise; the level was checked at load.
+        unsafe { add_weighted_sum(level, outputs.ptr(0), outputs.stride(), terms, to) };
     }
 
     /// The weight of the shared network's output for a row.
