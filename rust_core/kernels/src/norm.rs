@@ -78,8 +78,11 @@ unsafe fn rms_scales_of_tile_body<L: Lanes>(
     eps: f32,
 ) -> [f32; TILE_ROWS] {
     // SAFETY: the caller's promise.
-    let sums = unsafe { sums_of_squares_body::<L, TILE_ROWS>(rows) };
-    sums.map(|sum| scale_of_squares(sum, rows[0].len(), eps))
+    let mut scales = unsafe { sums_of_squares_body::<L, TILE_ROWS>(rows) };
+    for scale in &mut scales {
+        *scale = scale_of_squares(*scale, rows[0].len(), eps);
+    }
+    scales
 }
 
 by_level! {
