@@ -193,16 +193,9 @@ impl Executor {
         let ropes = ropes.collect::<Result<_, _>>()?;
         let (kinds, work_of) = attention_kinds(&spec);
         let (rows, tokens) = (limits.max_rows, limits.max_batched_tokens);
-        let works = kinds
-            .into_iter()
-            .map(|layer| {
-                (
-                    layer,
-                    Work::with_capacity(rows, tokens, num_heads(&spec, layer)),
-                )
-            })
-            .unzip();
-        let (kinds, attention): (Vec<usize>, Vec<Work>) = works;
+        let heads = kinds.iter().map(|&layer| num_heads(&spec, layer));
+        let attention = heads.map(|heads| Work::with_capacity(rows, tokens, heads));
+        let attention = attention.collect();
         Ok(Self {
             plan: Plan::new(limits)?,
             attention,

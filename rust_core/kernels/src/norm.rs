@@ -1,18 +1,14 @@
 //! Normalisation (RMS and layer norm) and activations (gated SiLU and GELU).
 
 use crate::activation_quant::TILE_ROWS;
-use crate::dispatch::Level;
 use crate::simd::{LANES, Lanes, ROUND_TO_EXPONENT, by_level};
 
-/// RMS scales of several rows at once, so that the rows' dependent additions overlap.
+/// Sums of the squares of several rows at once, so that the rows' dependent additions overlap.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn rms_scales_body<L: Lanes, const ROWS: usize>(
-    rows: [&[f32]; ROWS],
-    eps: f32,
-) -> [f32; ROWS] {
+unsafe fn sums_of_squares_body<L: Lanes, const ROWS: usize>(rows: [&[f32]; ROWS]) -> [f32; ROWS] {
     let n = rows[0].len();
     assert!(rows.iter().all(|row| row.len() == n));
     let whole = n / LANES * LANES;
@@ -25,13 +21,36 @@ unsafe fn rms_scales_body<L: Lanes, const ROWS: usize>(
                 squares[row] = lanes.mul_add(lanes, squares[row]);
             }
         }
-        let mut scales = [0.0; ROWS];
+        let mut sums = [0.0; ROWS];
         for row in 0..ROWS {
             let tail: f32 = rows[row][whole..].iter().map(|x| x * x).sum();
-            scales[row] = 1.0 / ((squares[row].sum() + tail) / n as f32 + eps).sqrt();
+            sums[row] = squares[row].sum() + tail;
         }
-        scales
+        sums
     }
+}
+
+/// # Safety
+/// The level's instructions are enabled.
+#[inline(always)]
+unsafe fn sum_of_squares_body<L: Lanes>(x: &[f32]) -> f32 {
+    // SAFETY: the caller's promise.
+    let [sum] = unsafe { sums_of_squares_body::<L, 1>([x]) };
+    sum
+}
+
+by_level! {
+    /// The sum of x².
+    ///
+    /// # Safety
+    /// The machine has the level.
+    pub unsafe fn sum_of_squares(x: &[f32]) -> f32 = sum_of_squares_body;
+}
+
+/// The RMS scale of `n` values from the sum of their squares: `1 / sqrt(mean(x²) + eps)`.
+#[inline(always)]
+pub fn scale_of_squares(sum: f32, n: usize, eps: f32) -> f32 {
+    1.0 / (sum / n as f32 + eps).sqrt()
 }
 
 /// # Safety
@@ -39,8 +58,8 @@ unsafe fn rms_scales_body<L: Lanes, const ROWS: usize>(
 #[inline(always)]
 unsafe fn rms_scale_body<L: Lanes>(x: &[f32], eps: f32) -> f32 {
     // SAFETY: the caller's promise.
-    let [scale] = unsafe { rms_scales_body::<L, 1>([x], eps) };
-    scale
+    let sum = unsafe { sum_of_squares_body::<L>(x) };
+    scale_of_squares(sum, x.len(), eps)
 }
 
 by_level! {
@@ -59,7 +78,11 @@ unsafe fn rms_scales_of_tile_body<L: Lanes>(
     eps: f32,
 ) -> [f32; TILE_ROWS] {
     // SAFETY: the caller's promise.
-    unsafe { rms_scales_body::<L, TILE_ROWS>(rows, eps) }
+    let mut scales = unsafe { sums_of_squares_body::<L, TILE_ROWS>(rows) };
+    for scale in &mut scales {
+        *scale = scale_of_squares(*scale, rows[0].len(), eps);
+    }
+    scales
 }
 
 by_level! {
@@ -70,26 +93,36 @@ by_level! {
     pub unsafe fn rms_scales_of_tile(rows: [&[f32]; TILE_ROWS], eps: f32) -> [f32; TILE_ROWS] = rms_scales_of_tile_body;
 }
 
+/// `out = x * scale * weight`; `out` may be `x`.
+///
+/// # Safety
+/// The level's instructions are enabled; as many values as weights at `x` and `out`, which no other thread accesses.
+#[inline(always)]
+unsafe fn scale_and_weigh<L: Lanes>(x: *const f32, scale: f32, weight: &[f32], out: *mut f32) {
+    let whole = weight.len() / LANES * LANES;
+    // SAFETY: the caller's promise; as many values as weights are accessed.
+    unsafe {
+        let scales = L::splat(scale);
+        for at in (0..whole).step_by(LANES) {
+            let scaled = L::load(x.add(at)).mul(scales);
+            let weighed = scaled.mul(L::load(weight.as_ptr().add(at)));
+            weighed.store(out.add(at));
+        }
+        for (i, weight) in weight.iter().enumerate().skip(whole) {
+            *out.add(i) = *x.add(i) * scale * weight;
+        }
+    }
+}
+
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
 unsafe fn rms_norm_body<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-    let n = x.len();
-    assert!(weight.len() == n && out.len() == n);
-    let whole = n / LANES * LANES;
-    // SAFETY: instructions by the caller's promise; every access is below `whole` ≤ n.
+    assert!(weight.len() == x.len() && out.len() == x.len());
+    // SAFETY: the caller's promise; equal lengths (checked).
     unsafe {
-        let inverse = rms_scale_body::<L>(x, eps);
-        let scale = L::splat(inverse);
-        for at in (0..whole).step_by(LANES) {
-            let lanes = L::load(x.as_ptr().add(at))
-                .mul(scale)
-                .mul(L::load(weight.as_ptr().add(at)));
-            lanes.store(out.as_mut_ptr().add(at));
-        }
-        for i in whole..n {
-            out[i] = x[i] * inverse * weight[i];
-        }
+        let scale = rms_scale_body::<L>(x, eps);
+        scale_and_weigh::<L>(x.as_ptr(), scale, weight, out.as_mut_ptr());
     }
 }
 
@@ -101,16 +134,25 @@ by_level! {
     pub unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) = rms_norm_body;
 }
 
-/// `x = x / sqrt(mean(x²) + eps) * weight`, in place.
-///
 /// # Safety
-/// The machine has the level.
-pub unsafe fn rms_norm_in_place(level: Level, x: &mut [f32], weight: &[f32], eps: f32) {
-    // SAFETY: the caller's promise.
-    let scale = unsafe { rms_scale(level, x, eps) };
-    for (x, weight) in x.iter_mut().zip(weight) {
-        *x = *x * scale * weight;
+/// The level's instructions are enabled.
+#[inline(always)]
+unsafe fn rms_norm_in_place_body<L: Lanes>(x: &mut [f32], weight: &[f32], eps: f32) {
+    assert!(weight.len() == x.len());
+    // SAFETY: the caller's promise; equal lengths (checked).
+    unsafe {
+        let scale = rms_scale_body::<L>(x, eps);
+        let x = x.as_mut_ptr();
+        scale_and_weigh::<L>(x, scale, weight, x);
     }
+}
+
+by_level! {
+    /// [`rms_norm`] in place: the same bits.
+    ///
+    /// # Safety
+    /// The machine has the level.
+    pub unsafe fn rms_norm_in_place(x: &mut [f32], weight: &[f32], eps: f32) = rms_norm_in_place_body;
 }
 
 /// # Safety
@@ -308,6 +350,7 @@ by_level! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::Level;
     use crate::pack::tests::Random;
 
     #[test]
@@ -322,6 +365,10 @@ mod tests {
                 let mut out = vec![0.0; n];
                 // SAFETY: the level is available.
                 unsafe { rms_norm(level, &x, &weight, 1e-5, &mut out) };
+                let mut in_place = x.clone();
+                // SAFETY: as above.
+                unsafe { rms_norm_in_place(level, &mut in_place, &weight, 1e-5) };
+                assert_eq!(in_place, out);
                 for i in 0..n {
                     let exact = f64::from(x[i]) * inverse * f64::from(weight[i]);
                     assert!((f64::from(out[i]) - exact).abs() < 1e-6, "{level:?} {n}");

@@ -572,10 +572,7 @@ impl Step<'_> {
         );
         let mut parts = Parts::new(worker, counter, panels, rows);
         while let Some(panels) = parts.next() {
-            let target = Target {
-                rows: panel_columns(self.logit_rows(), &panels),
-                accumulate: false,
-            };
+            let target = Target::replace(panel_columns(self.logit_rows(), &panels));
             let linear = &weights.lm_head;
             let upcoming = parts.upcoming().map(|panel| linear.matrix.panel(panel));
             // SAFETY: only this worker uses these panels' columns of the logits.

@@ -6,6 +6,7 @@
 //!
 //! Costs `count * used` comparisons in the worst case and an exponential per expert. Does not allocate.
 
+use crate::activation::sigmoid;
 use crate::spec::{ExpertsSpec, MAX_USED_EXPERTS, RoutingScores};
 
 /// Kept in the denominator of renormalised weights, so that scores of zero give weights of zero.
@@ -35,9 +36,7 @@ impl Router<'_> {
         match routing.scores {
             RoutingScores::Softmax => softmax(scores),
             RoutingScores::SoftmaxOfUsed => {}
-            RoutingScores::Sigmoid => scores
-                .iter_mut()
-                .for_each(|x| *x = 1.0 / (1.0 + (-*x).exp())),
+            RoutingScores::Sigmoid => scores.iter_mut().for_each(|x| *x = sigmoid(*x)),
         }
         self.choose_best(scores, chosen);
         for (weight, &expert) in weights.iter_mut().zip(&*chosen) {
@@ -79,7 +78,7 @@ impl Router<'_> {
         if routing.groups == 1 {
             (0..self.spec.count).for_each(|expert| best.offer(expert, self.choice(scores, expert)));
         } else {
-            let mut groups = Best::of(routing.used_groups.min(MAX_USED_EXPERTS));
+            let mut groups = Best::of(routing.used_groups);
             for group in 0..routing.groups {
                 let mut two = Best::of(2);
                 let members = group * each..(group + 1) * each;

@@ -1,16 +1,12 @@
 //! Gates of the recurrent mixers: decays, strengths and gated outputs of heads.
 
+use crate::activation::sigmoid;
 use crate::norm::silu_gate;
 use crate::simd::{LANES, Lanes, by_level};
 
 /// `ln(1 + e^x)`; `x` itself where they are equal in f32.
 pub fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { x.exp().ln_1p() }
-}
-
-/// `1 / (1 + e^-x)`
-pub fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
 }
 
 /// # Safety

@@ -1,7 +1,8 @@
 //! One head of gated DeltaNet or Mamba2 over the tokens of a run: from projected rows to gated outputs.
 
-use super::gate::{gate_with_silu, sigmoid, softplus};
+use super::gate::{gate_with_silu, softplus};
 use super::scan::{HeadShape, MAX_TOKENS, ScanScratch, normalize_length, scan};
+use crate::activation::sigmoid;
 use crate::dispatch::Level;
 use crate::norm::rms_norm_in_place;
 use crate::pack::PANEL_COLUMNS;

@@ -14,14 +14,14 @@ use std::ops::Range;
 use super::activations::scale_mode_for;
 use super::rows_view::RowsView;
 use super::{ADD_FFN, CHOOSE, DOWN, GATE_UP, ROUTER, SHARED_ROUTER, Step, Target, barrier_wait};
-use crate::activation::activate_panel;
+use crate::activation::{activate_panel, sigmoid};
 use crate::activation_quant::{TILE_ROWS, quantize_gated};
 use crate::arena::Buffer;
 use crate::experts::gather::gather;
 use crate::experts::routing::Router;
 use crate::experts::rows::{ExpertRows, UsedExpert};
 use crate::experts::weighted_sum::{WeightedRow, add_weighted_sum};
-use crate::gemm::{Activations, Gemm, Output, PanelScratch};
+use crate::gemm::{Activations, Gemm, PanelScratch};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -145,16 +145,9 @@ impl Network<'_> {
     ) {
         let first = self.first_panel(linear);
         let panels = first + panels.start..first + panels.end;
-        debug_assert!(panels.len() * PANEL_COLUMNS <= out.width());
-        let output = Output {
-            out: out.ptr(0),
-            stride: out.stride(),
-            accumulate: false,
-            bias: linear.panel_bias(panels.start),
-        };
-        let next = next.unwrap_or(linear.matrix.panel(panels.end - 1));
+        let target = Target::replace(out);
         // SAFETY: the caller's promise.
-        unsafe { gemm.panels(&linear.matrix, panels, next, output) };
+        unsafe { Step::multiply(gemm, linear, panels, 0..self.rows, next, target) };
     }
 }
 
@@ -286,10 +279,7 @@ impl Step<'_> {
         activations: &Activations,
         weights: &ExpertWeights,
     ) {
-        let target = Target {
-            rows: self.router_logits(),
-            accumulate: false,
-        };
+        let target = Target::replace(self.router_logits());
         let counter = self.counter(index, ROUTER);
         self.multiply_into(
             worker,
@@ -301,10 +291,8 @@ impl Step<'_> {
             counter,
         );
         if let Some(router) = &weights.shared_router {
-            let target = Target {
-                rows: target.rows.columns(self.shared_logit(), PANEL_COLUMNS),
-                ..target
-            };
+            let column = self.shared_logit();
+            let target = Target::replace(target.rows.columns(column, PANEL_COLUMNS));
             let counter = self.counter(index, SHARED_ROUTER);
             self.multiply_into(worker, own, rows, activations, router, target, counter);
         }
@@ -641,30 +629,43 @@ impl Step<'_> {
                     if !target.accumulate {
                         to.fill(0.0);
                     }
-                    let mut terms = [WeightedRow::default(); MAX_USED_EXPERTS + 1];
-                    let mut count = 0;
-                    let uses = row * used..(row + 1) * used;
-                    for (&place, &weight) in
-                        own.rows.places_of_row(row, used).iter().zip(&weights[uses])
-                    {
-                        terms[count] = WeightedRow { row: place, weight };
-                        count += 1;
-                    }
-                    if networks.shared().is_some() {
-                        terms[count] = WeightedRow {
-                            row: (rows * used + row) as u32,
-                            weight: self.shared_weight(experts.weights, row),
-                        };
-                        count += 1;
-                    }
-                    // SAFETY: the outputs were just written; the level was checked at load.
-                    unsafe {
-                        let terms = &terms[..count];
-                        add_weighted_sum(self.model.level, view.ptr(0), width, terms, to);
-                    }
+                    let weights = &weights[row * used..(row + 1) * used];
+                    // SAFETY: the outputs were just written.
+                    unsafe { self.add_outputs(networks, &own.rows, (row, weights), view, to) };
                 }
             }
         }
+    }
+
+    /// Add the outputs of a row's experts, with these weights, and of the shared network to `to`.
+    ///
+    /// # Safety
+    /// `outputs` are those of all networks, as wide as `to`, and no other thread writes them.
+    unsafe fn add_outputs(
+        &self,
+        networks: Networks<'_>,
+        grouped: &ExpertRows,
+        (row, weights): (usize, &[f32]),
+        outputs: RowsView,
+        to: &mut [f32],
+    ) {
+        let used = weights.len();
+        let mut terms = [WeightedRow::default(); MAX_USED_EXPERTS + 1];
+        let places = grouped.places_of_row(row, used).iter().zip(weights);
+        for (term, (&row, &weight)) in terms.iter_mut().zip(places) {
+            *term = WeightedRow { row, weight };
+        }
+        let mut count = used;
+        if let Some(shared) = networks.shared() {
+            terms[count] = WeightedRow {
+                row: (shared.first_output(networks.rows * used) + row) as u32,
+                weight: self.shared_weight(networks.experts.weights, row),
+            };
+            count += 1;
+        }
+        let (level, terms) = (self.model.level, &terms[..count]);
+        // SAFETY: the caller's promise; the level was checked at load.
+        unsafe { add_weighted_sum(level, outputs.ptr(0), outputs.stride(), terms, to) };
     }
 
     /// The weight of the shared network's output for a row.
@@ -678,6 +679,6 @@ impl Step<'_> {
                 .columns(self.shared_logit(), 1)
                 .row(row)[0]
         };
-        1.0 / (1.0 + (-logit).exp())
+        sigmoid(logit)
     }
 }

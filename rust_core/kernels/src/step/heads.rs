@@ -9,11 +9,11 @@ use super::{NORM_HEADS, QKV, Step, Target};
 use crate::amx::row_tiles::ROWS;
 use crate::gemm::Gemm;
 use crate::kv_cache::{KvHead, QUAD};
-use crate::norm::rms_norm;
+use crate::norm::{rms_norm_in_place, scale_of_squares, sum_of_squares};
 use crate::pool::Worker;
 use crate::scratch::WorkerScratch;
 use crate::simd::LANES;
-use crate::spec::{AttentionSpec, MAX_HEAD_DIM};
+use crate::spec::AttentionSpec;
 use crate::weights::{AttentionWeights, LayerWeights, Linear};
 use crate::work_share::{Parts, SlicedItems};
 
@@ -112,10 +112,7 @@ impl Step<'_> {
                 let heads = self.rows_of(&item, own_rows);
                 for rows in self.projected_rows(index, &item) {
                     let panels = item.panels();
-                    let target = Target {
-                        rows: heads,
-                        accumulate: false,
-                    };
+                    let target = Target::replace(heads);
                     // SAFETY: only this worker uses the head's columns of these rows.
                     unsafe {
                         let (to, of) = (rows.clone(), item.linear);
@@ -216,11 +213,10 @@ impl Step<'_> {
         let dim = spec.head_dim;
         // SAFETY: by contract.
         let head_of = |head| unsafe { self.head_of(rows, head).columns(0, dim).row_mut(token) };
-        let squares: f32 = (0..heads)
-            .map(|head| head_of(head).iter().map(|x| x * x).sum::<f32>())
-            .sum();
-        let mean = squares / (heads * dim) as f32;
-        let scale = 1.0 / (mean + self.model.spec.norm_eps).sqrt();
+        // SAFETY: the level was checked at load.
+        let squares = |head| unsafe { sum_of_squares(self.model.level, head_of(head)) };
+        let sum = (0..heads).map(squares).sum();
+        let scale = scale_of_squares(sum, heads * dim, self.model.spec.norm_eps);
         for head in 0..heads {
             let values = head_of(head);
             if let Some(norm) = norm {
@@ -271,22 +267,11 @@ impl Step<'_> {
     /// # Safety
     /// The machine has the level.
     unsafe fn apply_norm(&self, item: &Item<'_>, head: &mut [f32]) {
-        let Some(norm) = item.norm else {
-            return;
-        };
-        let mut normed = [0.0; MAX_HEAD_DIM];
-        let normed = &mut normed[..head.len()];
-        // SAFETY: the caller's promise.
-        unsafe {
-            rms_norm(
-                self.model.level,
-                head,
-                norm,
-                self.model.spec.norm_eps,
-                normed,
-            )
-        };
-        head.copy_from_slice(normed);
+        if let Some(norm) = item.norm {
+            let (level, eps) = (self.model.level, self.model.spec.norm_eps);
+            // SAFETY: the caller's promise.
+            unsafe { rms_norm_in_place(level, head, norm, eps) };
+        }
     }
 
     /// Write an item's keys or values to the KV cache.

@@ -35,10 +35,7 @@ impl Step<'_> {
         let linear = &inputs.projection;
         let activations = self.prepare(worker, own, tokens, self.hidden(None), &[linear], counter);
         let counter = self.counter(last, PROJECT_EMBEDDINGS);
-        let target = Target {
-            rows: self.per_layer_rows(),
-            accumulate: false,
-        };
+        let target = Target::replace(self.per_layer_rows());
         self.multiply_into(worker, own, tokens, &activations, linear, target, counter);
         barrier_wait(worker, own, Phase::Embed);
         let width = spec.per_layer_width;
@@ -89,13 +86,8 @@ impl Step<'_> {
         let counter = self.prepare_counter(index, PER_LAYER_GATE);
         let gate = &weights.gate;
         let activations = self.prepare(worker, own, rows, self.hidden(None), &[gate], counter);
-        let (counter, target) = (
-            self.counter(index, PER_LAYER_GATE),
-            Target {
-                rows: self.gate_rows(),
-                accumulate: false,
-            },
-        );
+        let counter = self.counter(index, PER_LAYER_GATE);
+        let target = Target::replace(self.gate_rows());
         self.multiply_into(worker, own, rows, &activations, gate, target, counter);
         barrier_wait(worker, own, Phase::Down);
         // The next phase's rows: every worker multiplies those that it prepares, which may be all of them.
