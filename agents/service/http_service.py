@@ -18,6 +18,7 @@ from agents.api.errors import AgentError, UnknownAgent
 from agents.api.events import RunEvent, event_from_fields
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.service.http_tool_session import HttpToolSession, error_of
+from agents.service.loop_thread import LoopThread
 from agents.service.run_request import RunRequest
 from agents.service.run_view import RunView, fold
 from agents.tool_loop.opening import ToolChoices
@@ -52,11 +53,7 @@ class HttpRunService:
         self._wake = threading.Event()
         self._closed = False
         self._tools_http = httpx.AsyncClient(base_url=url, headers=headers)
-        self._tools_loop = asyncio.new_event_loop()
-        self._tools_thread = threading.Thread(
-            target=self._tools_loop.run_forever, name="chat-tools-http", daemon=True
-        )
-        self._tools_thread.start()
+        self._tools_loop = LoopThread("chat-tools-http")
         self._thread = threading.Thread(target=self._poll_all, name="agents-http", daemon=True)
         self._thread.start()
 
@@ -135,8 +132,7 @@ class HttpRunService:
         self._wake.set()
         self._thread.join(ROUND_TRIP_S)
         self._http.close()
-        asyncio.run_coroutine_threadsafe(self._end_tools(), self._tools_loop)
-        self._tools_thread.join(ROUND_TRIP_S)
+        self._tools_loop.close(self._end_tools(), within_s=ROUND_TRIP_S)
 
     # Internal.
 
@@ -153,13 +149,12 @@ class HttpRunService:
         raise UnknownAgent(str(refusal)) if response.status_code == 404 else refusal
 
     async def _end_tools(self) -> None:
-        """Stop the tools of chats, and the loop."""
+        """Stop the tools of chats."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self._tools_http.aclose()
-        self._tools_loop.stop()
 
     def _cancel(self, run: str) -> None:
         try:

@@ -3,7 +3,6 @@
 They are open as long as a stream from the server is read; each answer's calls are one request beside it.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -12,6 +11,7 @@ import httpx
 import orjson
 
 from agents.api.errors import AgentError, InvalidTask
+from agents.service.loop_thread import LoopThread
 from agents.tool_loop.values import LoopEvent, LoopEventType, ToolLoopRequest
 from engine.api.tools import CallResult, CallState, Tool, ToolCall, ToolRound
 from engine.clients.http_connection import READ_TIMEOUT_S
@@ -28,7 +28,7 @@ class HttpToolSession:
     def __init__(
         self,
         http: httpx.AsyncClient,
-        loop: asyncio.AbstractEventLoop,
+        loop: LoopThread,
         wanted: ToolLoopRequest,
         report: Callable[[LoopEvent], None],
     ) -> None:
@@ -45,7 +45,8 @@ class HttpToolSession:
         self._report = report
         self._id = ""
         self._offered: Future[Sequence[Tool]] = Future()
-        self._reading = asyncio.run_coroutine_threadsafe(self._read(wanted), loop)
+        self._reading = loop.submit(self._read(wanted))
+        self._reading.add_done_callback(lambda _: self._offered.cancel())
 
     def offered(self) -> "Future[Sequence[Tool]]":
         """See `OpenTools`."""
@@ -53,7 +54,7 @@ class HttpToolSession:
 
     def act(self, calls: Sequence[ToolCall]) -> "Future[ToolRound]":
         """See `OpenTools`."""
-        return asyncio.run_coroutine_threadsafe(self._act(calls), self._loop)
+        return self._loop.submit(self._act(calls))
 
     def close(self) -> None:
         """See `OpenTools`: ends the stream, with which the server ends what runs."""
@@ -76,9 +77,6 @@ class HttpToolSession:
         except (AgentError, httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             if not self._offered.done():
                 self._offered.set_exception(_agent_error(error))
-        except asyncio.CancelledError:
-            self._offered.cancel()
-            raise
 
     def _take(self, event: Mapping[str, Any]) -> None:
         match event["type"]:

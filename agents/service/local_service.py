@@ -6,6 +6,7 @@ Detectors and tools may compute for long; the thread keeps them off the front en
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from agents.api.errors import AgentError, InvalidTask
 from agents.api.events import RunEvent, RunState
 from agents.runs.approvals import ApprovalRequest, Decision
 from agents.runs.event_log import EventLog
+from agents.service.loop_thread import LoopThread
 from agents.service.paths import paths_beneath
 from agents.service.run_request import REPAIR, RunRequest
 from agents.service.run_service import MAX_RUNS
@@ -65,9 +67,7 @@ class LocalRunService:
         self._sessions: set[ToolSession] = set()
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="agents", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread("agents")
 
     # RunService.
 
@@ -88,13 +88,16 @@ class LocalRunService:
         with self._lock:
             if sum(run.result is None for run in self._runs.values()) >= MAX_ACTIVE:
                 raise InvalidTask(f"{MAX_ACTIVE} runs are active: wait for one, or stop one.")
-        return asyncio.run_coroutine_threadsafe(self._begin(cluster, request), self._loop).result()
+        try:
+            return self._loop.submit(self._begin(cluster, request)).result()
+        except CancelledError:
+            raise InvalidTask("The agents have been closed.") from None
 
     def cancel(self, run: str) -> None:
         """See `RunService.cancel`."""
         found = self._runs.get(run)
         if found is not None:
-            self._loop.call_soon_threadsafe(found.cancelled.set)
+            self._loop.call_soon(found.cancelled.set)
 
     def runs(self) -> Sequence[RunView]:
         """See `RunService.runs`."""
@@ -127,7 +130,10 @@ class LocalRunService:
         async def answer() -> bool:
             return approvals.decide(approval, decision, reason=reason)
 
-        return asyncio.run_coroutine_threadsafe(answer(), self._loop).result()
+        try:
+            return self._loop.submit(answer()).result()
+        except CancelledError:
+            return False  # closed, and all that waited for an approval with it
 
     def catalogue(self) -> Sequence[dict[str, Any]]:
         """See `RunService.catalogue`."""
@@ -196,27 +202,19 @@ class LocalRunService:
         for session in tuple(self._sessions):
             session.close()
         for run in tuple(self._runs.values()):
-            self._loop.call_soon_threadsafe(run.cancelled.set)
-        self._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._finish()))
-        self._thread.join(_CLOSE_S)
+            self._loop.call_soon(run.cancelled.set)
+        self._loop.close(self._finish(), within_s=_CLOSE_S)
 
     # Internal.
 
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        self._loop.close()
-
     async def _finish(self) -> None:
+        """Wait for what runs, but not for long."""
         tasks: list[asyncio.Task[Any]] = [
             run.task for run in self._runs.values() if run.task is not None
         ]
         tasks += [task for one in self._sessions for task in one.tasks]
-        await asyncio.wait(tasks, timeout=_CLOSE_S / 2) if tasks else None
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._loop.stop()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CLOSE_S / 2)
 
     def _opened(self) -> "Cluster":
         with self._opening:
@@ -232,7 +230,7 @@ class LocalRunService:
         return paths_beneath(request.paths, self._roots)
 
     async def _begin(self, cluster: "Cluster", request: RunRequest) -> str:
-        started: asyncio.Future[str] = self._loop.create_future()
+        started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         run = _Run(request, RunView("", request.name, request.task[:200]), asyncio.Event())
         run.task = asyncio.ensure_future(self._execute(cluster, run, started))
         return await started

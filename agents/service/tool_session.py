@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from agents.service.loop_thread import LoopThread
 from agents.tool_loop.opening import OpenLoop
 from engine.api.tools import Tool, ToolCall, ToolRound
 
@@ -23,15 +24,13 @@ class ToolSession:
         tasks: what still runs for it on the agents' loop.
     """
 
-    def __init__(self, opening: Opening, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, opening: Opening, loop: LoopThread) -> None:
         """Call `opening` on `loop`."""
         self.closed = False
         self.tasks: set[asyncio.Task[Any]] = set()
         self._loop = loop
         self._opened: OpenLoop | None = None
-        self._ready = asyncio.run_coroutine_threadsafe(
-            self._kept(lambda: self._open(opening)), loop
-        )
+        self._ready = loop.submit(self._kept(lambda: self._open(opening)))
 
     def offered(self) -> "Future[Sequence[Tool]]":
         """The tools as the model is offered them, once their MCP servers are connected."""
@@ -42,13 +41,13 @@ class ToolSession:
 
         The future is cancelled if the session is closed.
         """
-        return asyncio.run_coroutine_threadsafe(self._kept(lambda: self._act(calls)), self._loop)
+        return self._loop.submit(self._kept(lambda: self._act(calls)))
 
     def close(self) -> None:
         """Stop what runs and end the MCP servers. Idempotent."""
         if not self.closed:
             self.closed = True
-            self._loop.call_soon_threadsafe(self._begin_closing)
+            self._loop.call_soon(self._begin_closing)
 
     # On the agents' loop.
 
