@@ -245,7 +245,9 @@ def main() -> None:
     tokenizer = open_model(options.model).tokenizer
     trace = load(options.trace)
     turns = turns_of(trace)[: options.turns]
-    commands = {"pravaha": our_command(options.model, port := free_port(), options.threads)}
+    # Without what an earlier run has left on disk, which ours would find.
+    ours = [*our_command(options.model, port := free_port(), options.threads), "--swap-bytes", "0"]
+    commands = {"pravaha": ours}
     ports = {"pravaha": port}
     if options.llama_server:
         ports["llama.cpp"] = free_port()

@@ -52,9 +52,10 @@ from benchmarks.synthetic_models import LLAMA_SHAPES
 
 LLAMA = "llama-1b"
 SHAPES = (*FAMILY_SHAPES, LLAMA)
-COLUMNS = (*DECODE, "prefill512")
+DECODED = ("1x128", "4x128", "16x128", "1x4096")
+COLUMNS = (*DECODED, "prefill512")
 GROUPS = (
-    (tuple(DECODE), ("--flash-attention", "off")),
+    (DECODED, ("--flash-attention", "off")),
     (("prefill512",), ("--flash-attention", "on")),
 )
 """Columns that are measured with the same processes, and llama.cpp's faster setting for them."""

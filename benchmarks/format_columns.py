@@ -19,11 +19,19 @@ from benchmarks.engine_turns import fill, lowest_ratios, throughput
 from benchmarks.machine import say
 from engine.benchmark.step_work import Ceilings, ModelWork, StepWork
 
-DECODE = {"1x128": (1, 128), "4x128": (4, 128), "16x128": (16, 128), "1x4096": (1, 4096)}
+DECODE = {
+    "1x128": (1, 128),
+    "4x128": (4, 128),
+    "16x128": (16, 128),
+    "64x128": (64, 128),
+    "1x4096": (1, 4096),
+    "1x8192": (1, 8192),
+    "4x8192": (4, 8192),
+}
 """Column → streams and context."""
 PREFILL = {"prefill512": 512, "prefill4096": 4096}
 """Column → tokens of the prompt."""
-CONTEXTS = (512, 128, 4096)
+CONTEXTS = (512, 128, 4096, 8192)
 """In the order in which they are measured: the longest takes most of the time."""
 SEEDS_PER_CONTEXT = 1000
 BASELINE = ", baseline"

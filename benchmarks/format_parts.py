@@ -1,4 +1,4 @@
-"""What `formats.py` and `families.py` have in common: the parts of a result, and the options.
+"""What `formats.py`, `families.py` and `trained.py` have in common: the parts of a result, and the options.
 
 A *part* is what one command has measured of one file. The result is written after every round, and parts
 are appended to those that the result file has: a run that was cut keeps its finished rounds.
@@ -43,6 +43,7 @@ class FormatPart:
         *,
         new_tokens: int,
         rounds: int,
+        flags: tuple[str, ...] = FLAGS,
     ) -> None:
         """Nothing is measured yet.
 
@@ -53,10 +54,12 @@ class FormatPart:
             options: of the command, see `add_options`.
             new_tokens: of a stream, in a long run.
             rounds: samples of a column with less than `LONG_CONTEXT`, unless an option says how many.
+            flags: of every engine's driver.
         """
         self._default_rounds = rounds
         self._options = options
         self._model = model
+        self._flags = flags
         self._earlier = earlier_parts(options.json)
         self.result: dict[str, Any] = {
             "shape": shape,
@@ -71,7 +74,7 @@ class FormatPart:
         if not self._options.baseline:
             return [ours]
         driver = self._options.baseline.resolve() / OURS.relative_to(OURS.parents[2])
-        return [ours, Recipe(driver, Path(sys.executable), self._model, FLAGS, BASELINE)]
+        return [ours, Recipe(driver, Path(sys.executable), self._model, self._flags, BASELINE)]
 
     def _measure_columns(
         self, columns: Sequence[str], recipes: Sequence[Recipe], until: float

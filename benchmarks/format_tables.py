@@ -11,7 +11,10 @@ HEADINGS = {
     "1x128": "1 × 128",
     "4x128": "4 × 128",
     "16x128": "16 × 128",
+    "64x128": "64 × 128",
     "1x4096": "1 × 4,096",
+    "1x8192": "1 × 8,192",
+    "4x8192": "4 × 8,192",
     "prefill512": "prefill 512",
     "prefill4096": "prefill 4,096",
 }
@@ -38,7 +41,9 @@ def newest(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def throughput_table(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Tokens per second of every engine, ratio to the best peer and share of the roofline."""
-    columns = [*DECODE, *PREFILL]
+    columns = [
+        name for name in (*DECODE, *PREFILL) if any(name in part["columns"] for part in parts)
+    ]
     rows: list[list[str]] = []
     for part in parts:
         measured = {name: part["columns"][name] for name in columns if name in part["columns"]}

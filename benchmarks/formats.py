@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.driven_engine import Recipe
 from benchmarks.driven_process import ProcessFailed
-from benchmarks.format_columns import DECODE, PREFILL
+from benchmarks.format_columns import PREFILL
 from benchmarks.format_parts import (
     FLAGS,
     FormatPart,
@@ -50,9 +50,10 @@ from benchmarks.synthetic_models import LLAMA_SHAPES, Shape
 FORMATS = ("q4_k_m", "q5_k_m", "q6_k", "q8_0")
 OPENVINO = {("1B", "q4_k_m"): "int4", ("1B", "q8_0"): "int8"}
 """Shape and format → OpenVINO's format with about as many bits."""
+DECODE = ("1x128", "4x128", "16x128", "1x4096")
 COLUMNS = ("memory", *DECODE, *PREFILL)
 GROUPS = {
-    tuple(DECODE): ("--flash-attention", "off"),
+    DECODE: ("--flash-attention", "off"),
     tuple(PREFILL): ("--flash-attention", "on"),
 }
 """Columns that are measured with the same processes → llama.cpp's faster setting for them."""

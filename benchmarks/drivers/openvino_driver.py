@@ -37,7 +37,7 @@ def run(order: Order) -> None:
     generate(order.prompts, order.new_tokens)
 
 
-weights = options.model.name.removeprefix("ov_").rpartition("-")[2]
+weights = options.model.name.removeprefix("ov_").removesuffix(".gguf").rpartition("-")[2]
 serve(
     {
         "engine": "openvino-genai",

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+_answers = 1
+
 
 @dataclass(frozen=True)
 class Order:
@@ -38,7 +40,11 @@ class NotRunnable(Exception):
 
 
 def arguments() -> argparse.Namespace:
-    """Parse the command line common to all drivers."""
+    """Parse the command line common to all drivers; from here on standard output is for answers alone."""
+    global _answers
+    # Engines may write to standard output, so answers use a duplicate and descriptor 1 becomes stderr.
+    _answers = os.dup(1)
+    os.dup2(2, 1)
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", type=Path, required=True, help="model in the engine's format")
     parser.add_argument("--threads", type=int, required=True)
@@ -73,9 +79,7 @@ def serve(hello: dict[str, object], run: Callable[[Order], float | None]) -> Non
         run: runs an order; returns its duration if part of the elapsed time is not the engine's
             work, else None.
     """
-    # Engines may write to standard output, so answers use a duplicate and descriptor 1 becomes stderr.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    answers = os.fdopen(_answers, "w")
 
     def answer(what: dict[str, object]) -> None:
         print(json.dumps(what), file=answers, flush=True)
