@@ -895,6 +895,7 @@ class NativeExecutor:
         max_model_len: int,
         state_slots: int = 0,
         packed_weights: tuple[str | PathLike[str], bytes, str] | None = None,
+        packs_into_file: bool = False,
         progress: Callable[[float], object] | None = None,
     ) -> NativeExecutor:
         """Open the weight files, check every tensor, map or pack the weights, reserve the KV cache.
@@ -918,10 +919,14 @@ class NativeExecutor:
             state_slots: slots for recurrent states; not used for a model without.
             packed_weights: folder in which packed weights are kept, 32 bytes that identify the contents of
                 `paths`, and the model's path, which the file names; None packs them.
-            progress: called with the fraction loaded, in (0, 1], after each layer.
+            packs_into_file: whether packed weights that are not there yet are packed into the file and
+                mapped, not in memory; waits while another process does so.
+            progress: called with the fraction loaded, in (0, 1], after each layer, or after each 16 MiB that
+                are packed into the file. What it raises stops the load; an unfinished file is removed.
 
         Raises:
             ValueError: files, spec or configuration are unusable; one sentence says why.
+            OSError: the packed weights cannot be written to their file.
             MemoryError: weights, KV cache or work buffers do not fit.
             RuntimeError: a compute thread could not be started.
         """
@@ -1044,13 +1049,30 @@ def plan_memory(
     Computed by the code that allocates them. The GIL is released meanwhile.
 
     Returns:
-        `weight_bytes`, the packed weights; `weight_format`, the type of most of them; `work_bytes`, the
+        `weight_bytes`, the packed weights; `active_bytes`, those of them that a token uses, which are all but
+        the experts that it does not choose; `weight_format`, the type of most of them; `work_bytes`, the
         buffers of a step; `block_bytes`, a KV block over all layers; `state_bytes`, a recurrent state over
         all layers.
 
     Raises:
         ValueError: files, spec or configuration are unusable; one sentence says why.
         MemoryError: the work buffers exceed the address space.
+    """
+
+def find_packed(
+    spec_json: str,
+    paths: Sequence[str | PathLike[str]],
+    *,
+    weights: str,
+    packed_weights: tuple[str | PathLike[str], bytes, str],
+) -> dict[str, Any]:
+    """The file of a model's packed weights, from the headers of `paths`; see `NativeExecutor`.
+
+    Returns:
+        `path`; `file_bytes`, its length; `found`, whether it is there and can be used.
+
+    Raises:
+        ValueError: files or spec are unusable; one sentence says why.
     """
 
 def measure_read_bandwidth(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from engine.api.config import WeightMode
+    from engine.executors.memory_plan import MemoryPlan
     from engine.executors.weight_cache import CachedWeights, WeightCache
     from engine.models.record import InstalledModel
     from engine.models.store import ModelStore
@@ -86,7 +87,7 @@ def show(
     from engine.executors.open_model import open_model
     from engine.models.layer_groups import describe_layers
     from engine.models.spec import ModelSpec
-    from engine.runtime.loading import context_length, resolve_kv_dtype
+    from engine.runtime.loading import active_parameters, context_length, resolve_kv_dtype
     from engine.text.tool_calls.choosing import form_of_template
     from engine.text.tool_calls.thresholds import thresholds_key, thresholds_of
 
@@ -98,21 +99,30 @@ def show(
                 raise typer.BadParameter(f"--weights {mode} does not apply to embedding models")
             _show_encoder(model, as_json=as_json)
             return
-        config = EngineConfig(model.path, model.name, weights=mode)
+        cache = _weight_cache()
+        config = EngineConfig(
+            model.path,
+            model.name,
+            weights=mode,
+            weight_cache_bytes=cache.limit,
+            weight_cache_dir=cache.folder,
+        )
         opened = open_model(model.path, config)
         kv_dtype = resolve_kv_dtype(opened, config)
         memory = opened.plan_memory(
             config, kv_dtype=kv_dtype, max_model_len=context_length(opened, config)
         )
         kv_token_bytes = memory.block_bytes / config.block_size
-        packed = _weight_cache().entries_of(model.path)
+        packed = cache.entries_of(model.path)
     spec, template = opened.spec, opened.tokenizer.tool_template
+    active = active_parameters(opened)
     key = thresholds_key(spec.architecture, opened.parameters, spec.vocab_size, template)
     is_measured = thresholds_of(key) is not None
     facts: dict[str, object] = {
         "title": opened.name,
         "architecture": opened.spec.architecture,
         "parameters": opened.parameters,
+        "active_parameters": opened.parameters if active is None else active,
         "weight_format": opened.weight_format,
         "context_length": opened.spec.context_length,
         "vocab_size": opened.spec.vocab_size,
@@ -123,6 +133,8 @@ def show(
         "file_bytes": opened.file_bytes,
         "weights": mode,
         "weight_bytes": memory.weight_bytes,
+        "active_bytes": memory.weight_bytes if active is None else memory.active_bytes,
+        "resident_bytes": memory.resident_bytes,
         "memory_format": memory.weight_format,
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
@@ -140,7 +152,8 @@ def show(
         "Layers": describe_layers(spec)
         if isinstance(spec, ModelSpec)
         else f"{spec.num_layers} layers",
-        "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}",
+        "Parameters": f"{opened.parameters / 1e6:,.1f} M in {opened.weight_format}"
+        + (f" (total {_count(opened.parameters)}, active {_count(active)})" if active else ""),
         "Context": f"{opened.spec.context_length:,} tokens",
         "Chat template": _chat_template(opened.tokenizer),
         "Tool calls": f"in the form {facts['tool_call_form']}; decided "
@@ -148,6 +161,7 @@ def show(
         "Size": _megabytes(opened.file_bytes),
         "In memory": f"{_megabytes(memory.weight_bytes)} of weights in {memory.weight_format}, "
         f"{_megabytes(memory.work_bytes)} of work buffers",
+        **_of_experts(memory),
         "Packed on disk": _packed_files(packed, is_native=isinstance(opened.spec, ModelSpec)),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}"
         + (
@@ -157,6 +171,24 @@ def show(
     }
     notes = opened.tokenizer.notes
     _print_facts(shown | ({"Notes": "\n".join(notes)} if notes else {}))
+
+
+def _of_experts(memory: "MemoryPlan") -> dict[str, object]:
+    """What a token uses of a model with experts, and what of it has to be in memory; nothing for others."""
+    if memory.active_bytes is None:
+        return {}
+    rest = (
+        f"all experts stay in memory: {memory.shortage}"
+        if memory.shortage
+        else "other experts may stay on disk and are read when they are chosen"
+    )
+    return {"Active": f"{_megabytes(memory.active_bytes)} of weights per token; {rest}"}
+
+
+def _count(parameters: int) -> str:
+    if parameters < 1e9:
+        return f"{parameters / 1e6:,.1f} M"
+    return f"{parameters / 1e9:,.1f} B"
 
 
 def _chat_template(tokenizer: "Tokenizer") -> str:

@@ -247,8 +247,10 @@ def describe_model(engine: "AsyncPravahaEngine") -> str:
     if kept.total:
         states = f", {kept.total} recurrent states of {kept.slot_bytes / MIB:.1f} MiB"
     pool = blocks.total * blocks.block_bytes / MIB
+    active = info.active_parameters
+    used = "" if active is None else f" of which {active / 1e6:.0f}M are active"
     line = (
-        f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M, "
+        f"Model {info.name} ({info.architecture}, {info.parameters / 1e6:.0f}M{used}, "
         f"{info.weight_format}) on {info.executor}/{info.dispatch}, {info.threads} threads; "
         f"context {info.context_length} tokens; KV pool {pool:.0f} MiB, {blocks.total} blocks of "
         f"{blocks.block_size} tokens, {info.kv_dtype}{states}{drafts}."

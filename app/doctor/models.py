@@ -2,12 +2,16 @@
 
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from app.doctor.facts import Fact, Section
 from app.settings.options import DEMO_MODEL
 from app.settings.settings import Settings
 from app.text.byte_size import format_size
 from engine.api.errors import ModelError
+
+if TYPE_CHECKING:
+    from engine.runtime.loading import Opened
 
 
 def memory(settings: Settings) -> Section:
@@ -47,7 +51,7 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
         settings.model if opened.draft is None else f"{settings.model}, {opened.draft.model.name}",
         memory.weight_bytes + memory.work_bytes,
         f"{format_size(memory.weight_bytes)} of weights in {memory.weight_format}, "
-        f"{format_size(memory.work_bytes)} of work buffers",
+        f"{format_size(memory.work_bytes)} of work buffers{_experts(opened)}",
         "note" if notes else "ok",
         " ".join(notes),
     )
@@ -58,6 +62,15 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
     if pool.num_state_slots:
         text += f"; {pool.num_state_slots} recurrent states of {format_size(pool.state_bytes)}"
     return loaded, Fact("kv_pool", label, pool.pool_bytes, text)
+
+
+def _experts(opened: "Opened") -> str:
+    """What of the weights a token uses, if it does not use all, and whether the others stay on disk."""
+    active = opened.memory.active_bytes
+    if active is None:
+        return ""
+    text = f"; {format_size(active)} of the weights are active"
+    return f"{text}, other experts are read from disk" if opened.needs_weight_cache else text
 
 
 def _sampling(settings: Settings) -> Fact:

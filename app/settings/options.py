@@ -119,7 +119,8 @@ class EngineOptions:
         ge=0, le=2**46, read=size,
         words="disk memory")] = None
     weight_cache_bytes: Annotated[int, Row(
-        "Disk space for packed weights, which make the next start faster; by default 20GiB, 0 for none.",
+        "Disk space for packed weights, which make the next start faster, and for experts that memory "
+        "has no room for; by default 20GiB, 0 for none.",
         ge=0, le=2**46, read=size)] = DEFAULT_WEIGHT_CACHE
 
 

@@ -11,6 +11,7 @@ class AvailableModel:
         name: the name that `load_model` takes.
         size: bytes of its files.
         architecture, parameters, weight_format, context_length: empty or 0 if it cannot be opened.
+        active_parameters: of the parameters, those that a token uses; None for a model without experts.
         problem: why it cannot be loaded here; empty if it can.
         loaded: whether it is the engine's model now.
         status: its state where several models are loaded side by side, a value of `EngineState`; else empty.
@@ -29,6 +30,7 @@ class AvailableModel:
     status: str = ""
     memory_bytes: int = 0
     loading_progress: float = 0.0
+    active_parameters: int | None = None
 
     @property
     def fits(self) -> bool:

@@ -57,6 +57,8 @@ class EngineConfig:
         weight_cache_bytes: size of the weight cache, which keeps packed weights of all models on disk; 0
             disables it. Native only.
         weight_cache_dir: directory of the weight cache; None disables it.
+        needs_weight_cache: the model is larger than the memory that it may take, and its experts have to be
+            read from the weight cache; set by the engine. Native only.
         prefix_caching: reuse the KV blocks of cached prompt prefixes instead of recomputing them.
         scheduling: scheduling policy and batch former; may be changed at run time.
         speculation: draft tokens by prompt lookup and verify several in a step; it changes the speed
@@ -101,6 +103,7 @@ class EngineConfig:
     swap_dir: Path | None = None
     weight_cache_bytes: int = 0
     weight_cache_dir: Path | None = None
+    needs_weight_cache: bool = False
     prefix_caching: bool = True
     scheduling: Scheduling = field(default_factory=Scheduling)
     speculation: bool | None = None

@@ -51,7 +51,8 @@ class ModelInfo:
     `sees_images`: whether requests may have images. `draft_model`: the name of its draft model, if it has
     one. `digest`: identifies the contents of its files on every machine (`engine.models.content_digest`);
     empty if it has none. `continues_text`: whether it has no chat template and knows no turns, so that chats
-    are texts that it continues.
+    are texts that it continues. `active_parameters`, `active_bytes`: the weights that a token uses, which are
+    all but the experts that it does not choose; None for a model without experts.
     """
 
     name: str
@@ -70,6 +71,8 @@ class ModelInfo:
     draft_model: str | None = None
     digest: str = ""
     continues_text: bool = False
+    active_parameters: int | None = None
+    active_bytes: int | None = None
 
     @property
     def is_small(self) -> bool:

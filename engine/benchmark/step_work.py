@@ -48,6 +48,9 @@ class ModelWork:
         kv_reads: which KV a token reads: pairs of a window (0 for all tokens) and the share of
             `kv_bytes_per_token` that the layers with this window read of each token in it. Layers that read
             the keys of others make the shares add up to more than 1.
+        expert_parameters: number of weights of all experts.
+        used_expert_parameters: of these, number that a token uses. A step reads the experts that its tokens
+            choose, as many as if they chose at random.
     """
 
     weight_bytes: int
@@ -57,12 +60,15 @@ class ModelWork:
     lookup_parameters: int
     integer: bool
     kv_reads: Sequence[tuple[int, float]] = ((0, 1.0),)
+    expert_parameters: int = 0
+    used_expert_parameters: int = 0
 
     @classmethod
     def of(cls, engine: "AsyncPravahaEngine") -> Self:
         """Read the quantities from a ready engine."""
         info, spec, blocks = engine.model_info, engine.spec, engine.snapshot().blocks
         head = spec.vocab_size * spec.hidden_size
+        experts, used = spec.expert_parameters if isinstance(spec, ModelSpec) else (0, 0)
         return cls(
             weight_bytes=info.weight_bytes,
             kv_bytes_per_token=blocks.block_bytes / blocks.block_size,
@@ -71,29 +77,36 @@ class ModelWork:
             lookup_parameters=_lookup_parameters(spec) if isinstance(spec, ModelSpec) else 0,
             integer=info.weight_format.upper().startswith(_INTEGER_FORMATS),
             kv_reads=_kv_reads(spec) if isinstance(spec, ModelSpec) else ((0, 1.0),),
+            expert_parameters=experts,
+            used_expert_parameters=used,
         )
 
     def decode(self, streams: int, context: float) -> StepWork:
         """The work of a step that decodes one token per stream, with `context` tokens each."""
         seen = sum(share * min(context, window or context) for window, share in self.kv_reads)
-        nbytes = int(self._read_bytes + streams * seen * self.kv_bytes_per_token)
+        nbytes = int(self._read_bytes(streams) + streams * seen * self.kv_bytes_per_token)
         return StepWork(nbytes, 2.0 * self._multiplied * streams)
 
     def prefill(self, tokens: int) -> StepWork:
         """The work of prefilling `tokens` tokens; lm_head is excluded, as it runs on last tokens only."""
         return StepWork(
-            int(self._read_bytes), 2.0 * (self._multiplied - self.head_parameters) * tokens
+            int(self._read_bytes(tokens)),
+            2.0 * (self._multiplied - self.head_parameters) * tokens,
         )
 
     @property
     def _multiplied(self) -> int:
         """Number of weights that a token with logits is multiplied with."""
-        return self.parameters - self.lookup_parameters
+        unused = self.expert_parameters - self.used_expert_parameters
+        return self.parameters - self.lookup_parameters - unused
 
-    @property
-    def _read_bytes(self) -> float:
-        """Bytes of the weights that a step reads, as if all weights had the same width."""
-        return self.weight_bytes * self._multiplied / self.parameters
+    def _read_bytes(self, tokens: int) -> float:
+        """Bytes of the weights that a step of so many tokens reads, as if all weights had the same width."""
+        read = float(self.parameters - self.lookup_parameters)
+        if self.expert_parameters:
+            unused = 1.0 - self.used_expert_parameters / self.expert_parameters
+            read -= self.expert_parameters * unused**tokens
+        return self.weight_bytes * read / self.parameters
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dictionary of constructor arguments."""

@@ -142,5 +142,6 @@ class ServedModelSet:
             parameters=info.parameters,
             weight_format=info.weight_format,
             context_length=info.context_length,
+            active_parameters=info.active_parameters,
             problem="",
         )

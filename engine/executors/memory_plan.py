@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.api.config import EngineConfig, KvDtype
 from engine.api.errors import ModelError
+from engine.executors import expert_file
 from engine.models.onnx_spec import OnnxSpec
 from engine.models.spec import ModelSpec
 from engine.models.transformers_spec import TransformersSpec
@@ -21,11 +22,15 @@ class MemoryPlan:
     """Sizes in bytes, apart from the KV pool, whose size is chosen from what they leave free.
 
     Attributes:
-        weight_bytes: the weights as they will be held in memory.
+        weight_bytes: the weights as they will be held in memory, or mapped.
         weight_format: type of most weights in memory, such as `Q4_K`.
         work_bytes: the buffers of a step, all of which the largest steps touch.
         block_bytes: a KV block: keys, values, scales and padding of all layers.
         state_bytes: the recurrent state of one sequence, of all layers; 0 for a model without recurrent ones.
+        active_bytes: the weights that a token uses: all but the experts that it does not choose. None for a
+            model without experts.
+        shortage: why experts cannot be read from the weight cache when they are chosen, and what to do; empty
+            if they can.
     """
 
     weight_bytes: int
@@ -33,6 +38,15 @@ class MemoryPlan:
     block_bytes: int
     weight_format: str
     state_bytes: int = 0
+    active_bytes: int | None = None
+    shortage: str = ""
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of the weights that have to stay in memory: all, or `active_bytes`."""
+        if self.active_bytes is None or self.shortage:
+            return self.weight_bytes
+        return self.active_bytes
 
 
 def plan_native(
@@ -48,7 +62,7 @@ def plan_native(
     Args:
         spec: the model's shapes.
         paths: its weight files.
-        config: weight mode, threads, block size and step limits.
+        config: weight mode, weight cache, threads, block size and step limits.
         kv_dtype: element type of the KV cache; not `auto`.
         max_model_len: longest sequence.
 
@@ -69,9 +83,11 @@ def plan_native(
             max_batched_tokens=config.max_num_batched_tokens,
             max_model_len=max_model_len,
         )
+        if not spec.has_experts:
+            return MemoryPlan(**plan | {"active_bytes": None})
+        return MemoryPlan(**plan, shortage=expert_file.shortage(spec, paths, config))
     except (ValueError, MemoryError) as error:
         raise ModelError(str(error)) from error
-    return MemoryPlan(**plan)
 
 
 def plan_torch(

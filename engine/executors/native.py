@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engine import _core
 from engine.api.config import EngineConfig
 from engine.api.errors import ExecutorError, ModelError
+from engine.executors import expert_file
 from engine.executors.base import (
     MAX_DRAFT_TOKENS,
     MAX_LOGPROB_TOKEN_IDS,
@@ -19,7 +20,7 @@ from engine.executors.base import (
     StepResult,
 )
 from engine.executors.native_settings import reject_torch_settings
-from engine.executors.weight_cache import open_weight_cache
+from engine.executors.weight_cache import PackedLocation, open_weight_cache
 from engine.executors.weight_saver import WeightSaver
 from engine.models.spec import ModelSpec
 
@@ -78,7 +79,8 @@ class NativeExecutor:
     ) -> Self:
         """Map or pack the weights and allocate the KV pool. Releases the GIL.
 
-        Weights that were packed and are not in the weight cache yet are saved there in the background.
+        Weights that were packed and are not in the weight cache yet are saved there in the background; those
+        of a model with experts are packed into it (`engine.executors.expert_file`).
 
         Args:
             spec: the model's shapes.
@@ -93,8 +95,18 @@ class NativeExecutor:
             ModelError: files, spec or configuration cannot be used, or memory does not suffice.
         """
         reject_torch_settings(config)
-        cache = open_weight_cache(config)
         try:
+            cache = open_weight_cache(config)
+            location: PackedLocation | None = None
+            into_file = False
+            if cache is not None:
+                location = cache.location(config.model, paths, settled=spec.has_experts)
+                if spec.has_experts and location is not None:
+                    into_file = expert_file.make_room(spec, paths, config, cache, location)
+            if config.needs_weight_cache and not into_file:
+                raise ModelError(
+                    f"{config.name} is larger than memory, and its files are being changed."
+                )
             core = _core.NativeExecutor(
                 spec.to_json(),
                 list(paths),
@@ -108,9 +120,15 @@ class NativeExecutor:
                 max_batched_tokens=config.max_num_batched_tokens,
                 max_model_len=max_model_len,
                 state_slots=config.state_slots or 0,
-                packed_weights=None if cache is None else cache.location(config.model, paths),
+                packed_weights=location,
+                packs_into_file=into_file,
                 progress=progress,
             )
+        except OSError as error:
+            advice = "free disk space there"
+            if not config.needs_weight_cache:
+                advice += ", or set --weight-cache-bytes to 0: they are packed in memory then"
+            raise ModelError(f"{str(error).rstrip('.')}: {advice}.") from error
         except (ValueError, MemoryError, RuntimeError) as error:
             raise ModelError(str(error)) from error
         saver = None if cache is None else WeightSaver.after_loading(core, cache)

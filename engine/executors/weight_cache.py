@@ -3,18 +3,22 @@
 One file for each model and way of packing (`rust_core/kernels/src/packed_file.rs` defines and checks it),
 below one folder of the user's cache. The folder is bounded: before a file is written, those that were not
 used for longest are removed. Files are replaced by renaming and removed by unlinking, never truncated, so
-processes that have one mapped keep it. Whatever fails here is logged, and the model is loaded without.
+processes that have one mapped keep it. Whatever fails here is logged, and the model is loaded without,
+unless it has experts and is larger than memory (`engine.executors.expert_file`).
 """
 
 import logging
+import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.api.config import EngineConfig
+from engine.files.cache_dir import CACHE_DIR_VARIABLE
 from engine.files.file_lock import try_hold
-from engine.models.source_identity import source_identity
+from engine.models import source_identity
 
 _log = logging.getLogger(__name__)
 
@@ -56,10 +60,21 @@ class WeightCache:
         self.folder = folder
         self.limit = limit
 
-    def location(self, model: Path, paths: Sequence[Path]) -> PackedLocation | None:
-        """Where a model's packed weights are; None if its files changed just now or cannot be read."""
+    def location(
+        self, model: Path, paths: Sequence[Path], *, settled: bool = False
+    ) -> PackedLocation | None:
+        """Where a model's packed weights are; None if its files changed just now or cannot be read.
+
+        Args:
+            model: the model.
+            paths: its weight files.
+            settled: wait, once and for `SETTLE_S`, if the files changed just now.
+        """
         try:
-            identity = source_identity(paths)
+            identity = source_identity.source_identity(paths)
+            if identity is None and settled:
+                time.sleep(source_identity.SETTLE_S)
+                identity = source_identity.source_identity(paths)
         except OSError:  # reported by the load
             return None
         return None if identity is None else (self.folder, identity, str(model))
@@ -102,6 +117,21 @@ class WeightCache:
         self._remove_unfinished()
         return removed
 
+    def shortage(self, target: Path | None, size: int) -> str:
+        """Why a file cannot be kept, and what to do; empty if it can, if need be once others are removed.
+
+        Args:
+            target: the file that will be written or replaced; None if it is not known.
+            size: its bytes.
+        """
+        if reason := self._beyond_limit(size):
+            return f"{reason}: raise it"
+        if reason := self._unwritable():
+            return f"{reason}: make it writable, or set another folder ({CACHE_DIR_VARIABLE})"
+        if reason := self._beyond_disk(target, size):
+            return f"{reason}: free disk space, or set another folder ({CACHE_DIR_VARIABLE})"
+        return ""
+
     def make_room(self, target: Path, size: int) -> bool:
         """Remove files that were used least recently until `size` more bytes fit; False if they never will.
 
@@ -110,30 +140,51 @@ class WeightCache:
             size: its bytes.
         """
         self._remove_unfinished(keep=target)
-        if size > self.limit:
-            _log.info(
-                "The packed weights are not kept: they take %d MiB, and --weight-cache-bytes is %d MiB.",
-                size >> 20,
-                self.limit >> 20,
-            )
+        if reason := self._beyond_limit(size):
+            _log.info("The packed weights could not be kept: %s.", reason)
             return False
-        others = [entry for entry in self.entries() if entry.path != target]
-        used = sum(entry.size for entry in others)
-        while others and used + size > self.limit:
-            used -= self.remove([others.pop()])
+        if reason := self._unwritable() or self._beyond_disk(target, size):
+            _log.warning("The packed weights could not be kept: %s.", reason)
+            return False
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        free = shutil.disk_usage(self.folder).free
-        while others and free < size + SPARE_BYTES:
-            free += self.remove([others.pop()])
-        if free < size + SPARE_BYTES:
-            _log.warning(
-                "The packed weights are not kept: they take %d MiB, and %s has only %d MiB free.",
-                size >> 20,
-                self.folder,
-                free >> 20,
-            )
-            return False
+        others = self._others(target)
+        used = sum(entry.size for entry in others)
+        free = self._free_bytes()
+        while others and (used + size > self.limit or free < size + SPARE_BYTES):
+            removed = self.remove([others.pop()])
+            used, free = used - removed, free + removed
         return True
+
+    def _others(self, target: Path | None) -> list[CachedWeights]:
+        return [entry for entry in self.entries() if entry.path != target]
+
+    def _beyond_limit(self, size: int) -> str:
+        if size <= self.limit:
+            return ""
+        return f"they take {_mib(size)}, and --weight-cache-bytes is {_mib(self.limit)}"
+
+    def _beyond_disk(self, target: Path | None, size: int) -> str:
+        free = self._free_bytes()
+        if free + sum(entry.size for entry in self._others(target)) >= size + SPARE_BYTES:
+            return ""
+        return (
+            f"they take {_mib(size)}, and {self.folder} has {_mib(free)} free, of which "
+            f"{_mib(SPARE_BYTES)} stay free"
+        )
+
+    def _unwritable(self) -> str:
+        folder = self._existing_folder()
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return ""
+        return f"{folder} cannot be written"
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._existing_folder()).free
+
+    def _existing_folder(self) -> Path:
+        """The folder, or the one above it in which it will be created."""
+        above = (self.folder, *self.folder.parents)
+        return next((folder for folder in above if folder.exists()), self.folder)
 
     def _remove_unfinished(self, keep: Path | None = None) -> None:
         """Remove what killed processes left; a living one holds a lock on its file."""
@@ -156,6 +207,10 @@ class WeightCache:
             _log.warning("%s cannot be removed: %s.", path, error)
             return False
         return True
+
+
+def _mib(size: int) -> str:
+    return f"{size >> 20:,} MiB"
 
 
 def _source(path: Path) -> str:

@@ -45,6 +45,8 @@ class WeightSaver:
                     facts["packed_reason"],
                 )
         saving = core.packed_saving()
+        if saving is None and facts["packed"] in ("missing", "unusable"):
+            _log.info("The packed weights are kept in %s.", facts["packed_path"])
         if saving is None or saving.file_bytes < weight_cache.MIN_BYTES:
             return None
         return cls(saving, cache)

@@ -21,6 +21,10 @@ STATE_SHARE = 0.5
 takes as much as the KV of 3,000 tokens, so a conversation with a checkpoint in every 1,024 needs more for
 states than for KV; they are what is dropped first, because they can be computed again."""
 
+EXPERTS_SHARE = 0.75
+"""Of what a model larger than memory leaves beside the weights that have to stay there, the part that is kept
+for the experts that were used last; a default pool takes its size from the rest."""
+
 MIN_STATE_SLOTS = 2
 """One for a running request, and one for a checkpoint."""
 
@@ -89,6 +93,21 @@ def default_pool_bytes(
     return max(min(wanted, int(available * POOL_SHARE_LIMIT)), least)
 
 
+def fits_whole(
+    plan: MemoryPlan, cache: KVCacheConfig, *, available: int | None, limit: int | None
+) -> bool:
+    """Whether model and pool fit in memory with all experts.
+
+    Args:
+        plan: memory of the model.
+        cache: its pool.
+        available: free bytes before anything is loaded; None if unknown.
+        limit: most bytes of model and pool together; None for no such limit.
+    """
+    whole = plan.weight_bytes + plan.work_bytes + cache.pool_bytes
+    return all(bound is None or whole <= bound for bound in (available, limit))
+
+
 def choose_state_slots(
     pool: int, plan: MemoryPlan, *, block_size: int, max_rows: int, interval: int
 ) -> int:
@@ -121,6 +140,9 @@ def size_pool(
 ) -> KVCacheConfig:
     """Compute the pool's geometry for a model, and check that the model and its pool fit in memory.
 
+    Of a model with experts only what has to stay in memory must fit (`MemoryPlan.resident_bytes`); the pool
+    leaves room for all experts, or for the largest part of them.
+
     Args:
         plan: memory of the weights, the work buffers and a block.
         model: the model's name.
@@ -141,25 +163,25 @@ def size_pool(
         ModelError: the pool is smaller than one block, or neither the pool's size nor free memory is
             known.
     """
-    loaded = plan.weight_bytes + plan.work_bytes
+    loaded = plan.resident_bytes + plan.work_bytes
     states = plan.state_bytes * (state_slots or MIN_STATE_SLOTS)
     smallest = plan.block_bytes + states
     least = max(requested_bytes or 0, smallest)
     if limit is not None and loaded + least > limit:
         raise ModelDoesNotFit(
-            f"{model} does not fit in its share of memory: it takes {_mib(loaded)} for weights and work "
-            f"buffers and at least {_mib(least)} for the KV pool, but its share is {_mib(limit)}: raise "
-            "the share."
+            f"{model} does not fit in its share of memory: it takes {_mib(loaded)} for {_weights(plan)} and "
+            f"work buffers and at least {_mib(least)} for the KV pool, but its share is {_mib(limit)}: raise "
+            f"the share{_or_cache(plan)}."
         )
     if requested_bytes is not None:
         pool = requested_bytes
     elif limit is not None:
-        pool = limit - loaded
+        pool = max(smallest, _left(plan, limit))
     elif available is None:
         raise ModelError("Free memory is unknown, so the KV cache needs a size: set --kv-cache.")
     else:
         pool = default_pool_bytes(
-            max(0, available - loaded),
+            max(0, _left(plan, available)),
             block_bytes=plan.block_bytes,
             block_size=block_size,
             context_length=context_length,
@@ -197,12 +219,33 @@ def size_pool(
         else:
             advice = "free memory, or choose a smaller or more strongly quantized model"
         raise ModelDoesNotFit(
-            f"{model} does not fit in memory: it takes {_mib(plan.weight_bytes)} for its weights, "
+            f"{model} does not fit in memory: it takes {_mib(plan.resident_bytes)} for its {_weights(plan)}, "
             f"{_mib(plan.work_bytes)} for work buffers and {_mib(cache.pool_bytes)} for the KV pool, "
             f"but {_mib(available)} are available, {_mib(loaded + cache.pool_bytes - available)} too "
-            f"little: {advice}."
+            f"little: {advice}{_or_cache(plan)}."
         )
     return cache
+
+
+def _left(plan: MemoryPlan, memory: int) -> int:
+    """What a model leaves of `memory` bytes for its pool, and for its experts if not all of them fit."""
+    beside_all = memory - plan.weight_bytes - plan.work_bytes
+    if plan.resident_bytes == plan.weight_bytes:
+        return beside_all
+    beside_resident = memory - plan.resident_bytes - plan.work_bytes
+    return max(beside_all, int((1 - EXPERTS_SHARE) * beside_resident))
+
+
+def _weights(plan: MemoryPlan) -> str:
+    """What `resident_bytes` are."""
+    if plan.resident_bytes == plan.weight_bytes:
+        return "weights"
+    return "weights without the experts that a token does not use"
+
+
+def _or_cache(plan: MemoryPlan) -> str:
+    """How experts could be read from disk, if they cannot: a further advice."""
+    return plan.shortage and f"; its experts could be read from disk, but {plan.shortage}"
 
 
 def _mib(size: int) -> str:

@@ -210,7 +210,6 @@ class Routing:
             of those of the chosen experts; or `sigmoid` of each.
         renormalise: whether the weights of the chosen experts are divided by their sum.
         scale: factor of the weights.
-        logit_scale: factor of the logits.
         groups: equal groups of neighbouring experts.
         used_groups: number of groups from which experts are chosen: those with the largest sums of their two
             best scores.
@@ -219,7 +218,6 @@ class Routing:
     scores: Literal["softmax", "softmax_of_used", "sigmoid"] = "softmax"
     renormalise: bool = False
     scale: float = 1.0
-    logit_scale: float = 1.0
     groups: int = 1
     used_groups: int = 1
 
@@ -385,6 +383,36 @@ class ModelSpec:
             for layer in self.layers
         )
 
+    @cached_property
+    def has_experts(self) -> bool:
+        """Whether a layer has experts, of which each token uses a few."""
+        return any(isinstance(layer.ffn, Experts) for layer in self.layers)
+
+    @cached_property
+    def expert_parameters(self) -> tuple[int, int]:
+        """Number of weights of all experts, and of those that a token uses."""
+        every = used = 0
+        for layer in self.layers:
+            if isinstance(layer.ffn, Experts):
+                each = _expert_parameters(layer, layer.ffn, self.hidden_size)
+                every += layer.ffn.count * each
+                used += layer.ffn.used * each
+        return every, used
+
+    def active_parameters(self, parameters: int) -> int | None:
+        """Number of weights that a token uses: all but the experts that it does not choose.
+
+        Args:
+            parameters: number of weights of the model.
+
+        Returns:
+            None for a model without experts.
+        """
+        if not self.has_experts:
+            return None
+        experts, used = self.expert_parameters
+        return parameters - experts + used
+
     @property
     def has_key_bias(self) -> bool:
         """Whether keys have a bias in any layer."""
@@ -393,3 +421,12 @@ class ModelSpec:
     def with_tensor(self, role: str, tensor: TensorRef) -> "ModelSpec":
         """The same model with one more weight outside the layers."""
         return replace(self, tensors={**self.tensors, role: tensor})
+
+
+def _expert_parameters(layer: LayerSpec, experts: Experts, hidden_size: int) -> int:
+    """Number of weights of one of a layer's experts."""
+    inner = experts.intermediate_size
+    outputs = {"experts.gate": inner, "experts.up": inner, "experts.down": hidden_size}
+    present = [role for role in outputs if role in layer.tensors]
+    biases = sum(outputs[role] for role in present if f"{role}.bias" in layer.tensors)
+    return len(present) * inner * hidden_size + biases

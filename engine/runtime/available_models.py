@@ -13,6 +13,7 @@ from engine.runtime.loading import (
     FreeMemory,
     ModelOpener,
     Opened,
+    active_parameters,
     memory_after_unloading,
     pool_of,
     read_headers,
@@ -51,6 +52,7 @@ def describe_installed(
         parameters=headers.model.parameters,
         weight_format=headers.model.weight_format,
         context_length=headers.max_model_len,
+        active_parameters=active_parameters(headers.model),
     )
     if facts.loaded:
         return facts

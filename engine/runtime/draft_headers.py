@@ -102,6 +102,9 @@ def with_draft(memory: MemoryPlan, draft: DraftHeaders) -> MemoryPlan:
     return replace(
         memory,
         weight_bytes=memory.weight_bytes + drafts.weight_bytes,
+        active_bytes=None
+        if memory.active_bytes is None
+        else memory.active_bytes + drafts.weight_bytes,
         work_bytes=memory.work_bytes + drafts.work_bytes + draft.num_blocks * drafts.block_bytes,
     )
 

@@ -325,6 +325,8 @@ class EngineThread:
         config = self.config
         if opened.kv_cache.num_state_slots:
             config = replace(config, state_slots=opened.kv_cache.num_state_slots)
+        if opened.needs_weight_cache:
+            config = replace(config, needs_weight_cache=True)
         executor = self._executor_factory(
             model,
             config,

@@ -19,7 +19,7 @@ from engine.executors.memory_plan import MemoryPlan
 from engine.executors.native_settings import FLOAT_FORMATS, native_kv_dtype
 from engine.executors.onnx.settings import onnx_kv_dtype
 from engine.memory.host import available_memory, resident_anonymous_memory
-from engine.memory.kv_cache_config import KVCacheConfig, size_pool
+from engine.memory.kv_cache_config import KVCacheConfig, fits_whole, size_pool
 from engine.models.content_digest import content_digest
 from engine.models.onnx_spec import OnnxSpec
 from engine.models.spec import ModelSpec
@@ -69,6 +69,8 @@ class Opened:
         sampling_validator: checks and packs sampling parameters.
         breakers: compiles sequence breakers.
         draft: the draft model; None without one. `memory` includes it.
+        needs_weight_cache: whether the model is larger than memory, and experts are read from the weight
+            cache when they are chosen.
     """
 
     model: "OpenModel"
@@ -79,11 +81,14 @@ class Opened:
     sampling_validator: SamplingValidator
     breakers: BreakerCompiler
     draft: DraftHeaders | None = None
+    needs_weight_cache: bool = False
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of weights, work buffers and KV pool."""
-        return self.memory.weight_bytes + self.memory.work_bytes + self.kv_cache.pool_bytes
+        """Bytes of weights, work buffers and KV pool; of weights larger than memory, what stays there."""
+        memory = self.memory
+        weights = memory.resident_bytes if self.needs_weight_cache else memory.weight_bytes
+        return weights + memory.work_bytes + self.kv_cache.pool_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,15 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
     model, memory, kv_dtype = headers.model, headers.memory, headers.kv_dtype
     max_model_len = headers.max_model_len
     kv_cache = pool_of(headers, config, available=available)
+    needs_weight_cache = not fits_whole(
+        memory, kv_cache, available=available, limit=config.memory_bytes
+    )
+    if needs_weight_cache:
+        _log.info(
+            "The model is larger than memory: %.1f MiB of its weights stay there, and experts are read from "
+            "the weight cache when they are chosen.",
+            memory.resident_bytes / 2**20,
+        )
     _log.info(
         "Weights %.1f MiB in %s, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
         "%d recurrent states; context %d tokens.",
@@ -192,6 +206,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
         sampling_validator=SamplingValidator(vocab_size),
         breakers=BreakerCompiler(model.tokenizer, vocab_size),
         draft=headers.draft,
+        needs_weight_cache=needs_weight_cache,
     )
 
 
@@ -224,6 +239,13 @@ def resolve_kv_dtype(model: "OpenModel", config: EngineConfig) -> KvDtype:
     if isinstance(model.spec, OnnxSpec):
         return onnx_kv_dtype(config.kv_dtype, model.spec)
     return native_kv_dtype(config.kv_dtype, model.spec, model.weight_format, config.weights)
+
+
+def active_parameters(model: "OpenModel") -> int | None:
+    """Number of a model's weights that a token uses; None for a model without experts."""
+    if not isinstance(model.spec, ModelSpec):
+        return None
+    return model.spec.active_parameters(model.parameters)
 
 
 def free_memory(model: "OpenModel", config: EngineConfig) -> int | None:
@@ -308,6 +330,8 @@ def describe(config: EngineConfig, opened: Opened, executor: ExecutorInfo) -> Mo
         draft_model=None if opened.draft is None else opened.draft.model.name,
         digest=content_digest(opened.model.paths),
         continues_text=opened.model.tokenizer.continues_text,
+        active_parameters=active_parameters(opened.model),
+        active_bytes=opened.memory.active_bytes,
     )
 
 

@@ -1,6 +1,7 @@
-"""GGUF files of tiny models with quantised experts, and the same weights, dequantised, in transformers."""
+"""GGUF files of tiny models with experts, and the same weights, dequantised, in transformers."""
 
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -15,7 +16,9 @@ from transformers import (
 
 from tests.fakes.tiny_gguf import write_gguf
 from tests.fakes.tiny_vocabulary import byte_level_fields
+from tests.parity.family_gguf import ExtraKeys, Keys, Values, write_family_gguf
 from tests.parity.quantised_models import weights
+from tests.parity.recurrent_gguf import write_recurrent_gguf
 from tests.parity.tiny_models import SHAPE, randomize, rope_parameters
 
 HIDDEN = INNER = 256
@@ -122,3 +125,58 @@ def write_expert_gguf(path: Path, architecture: str, dtype: str) -> PreTrainedMo
     every = {"general.architecture": architecture} | byte_level_fields() | fields
     write_gguf(path, every, tensors, dtypes=dtypes)
     return model.eval()
+
+
+def write_float_gguf(path: Path, model: PreTrainedModel) -> Path:
+    """Write a model with experts as an F32 file of its architecture, as llama.cpp's converter does."""
+    kind = model.config.model_type
+    if kind not in _EXTRA:
+        return write_recurrent_gguf(model, path)
+    architecture, extra = _EXTRA[kind]
+    return write_family_gguf(path, architecture, model, extra=extra)
+
+
+def _counts(config: Any) -> Keys:
+    count = config.__dict__.get("num_local_experts") or config.__dict__.get("num_experts")
+    return {"expert_count": count, "expert_used_count": config.num_experts_per_tok}
+
+
+def _mixtral(config: Any, tensors: Values) -> Keys:
+    return _counts(config) | {"attention.sliding_window": config.sliding_window}
+
+
+def _olmoe(config: Any, tensors: Values) -> Keys:
+    return _counts(config)
+
+
+def _granite(config: Any, tensors: Values) -> Keys:
+    return _counts(config) | {
+        "attention.scale": config.attention_multiplier,
+        "embedding_scale": config.embedding_multiplier,
+        "residual_scale": config.residual_multiplier,
+        "logit_scale": config.logits_scaling,
+    }
+
+
+def _glm4moe(config: Any, tensors: Values) -> Keys:
+    return {
+        "expert_count": config.n_routed_experts,
+        "expert_used_count": config.num_experts_per_tok,
+        "expert_feed_forward_length": config.moe_intermediate_size,
+        "expert_shared_count": config.n_shared_experts,
+        "leading_dense_block_count": config.first_k_dense_replace,
+        "expert_gating_func": 2,
+        "expert_weights_scale": config.routed_scaling_factor,
+        "expert_weights_norm": config.norm_topk_prob,
+        "rope.dimension_count": config.head_dim // 2,
+    }
+
+
+_EXTRA: dict[str, tuple[str, ExtraKeys]] = {
+    "mixtral": ("llama", _mixtral),
+    "olmoe": ("olmoe", _olmoe),
+    "granitemoe": ("granitemoe", _granite),
+    "granitemoeshared": ("granitemoe", _granite),
+    "glm4_moe": ("glm4moe", _glm4moe),
+}
+"""`model_type` to the architecture of a file and its keys, of models whose mixers are all attention."""

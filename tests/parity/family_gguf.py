@@ -10,11 +10,14 @@ from transformers import PreTrainedModel
 
 from tests.fakes.tiny_gguf import write_gguf
 from tests.fakes.tiny_vocabulary import byte_level_fields
+from tests.parity.expert_tensors import expert_tensors
 
 Values = dict[str, np.ndarray]
 Keys = dict[str, object]
+ExtraKeys = Callable[[Any, Values], Keys]
+"""Keys of an architecture, from a model's config and its tensors, to which it may add."""
 
-PERMUTED = {"llama", "granite", "smollm3", "mistral3"}
+PERMUTED = {"llama", "granite", "granitemoe", "smollm3", "mistral3"}
 """Architectures whose q and k have the pairs of a rotation in neighbouring rows."""
 
 PLUS_ONE = {"gemma2", "gemma3"}
@@ -24,8 +27,13 @@ _NEVER = ".attn.bias"
 """GPT-2's mask, in old checkpoints."""
 
 
-def write_family_gguf(path: Path, architecture: str, model: PreTrainedModel) -> Path:
-    """Write the weights of a transformers model as an F32 file of this architecture."""
+def write_family_gguf(
+    path: Path, architecture: str, model: PreTrainedModel, *, extra: "ExtraKeys | None" = None
+) -> Path:
+    """Write the weights of a transformers model as an F32 file of this architecture.
+
+    `extra`: keys and tensors beyond the common ones; None for those in `EXTRA`.
+    """
     config = model.config.get_text_config()
     names = gguf.get_tensor_name_map(_arch(architecture), config.num_hidden_layers)
     tensors: Values = {}
@@ -33,11 +41,14 @@ def write_family_gguf(path: Path, architecture: str, model: PreTrainedModel) -> 
         if (name == "lm_head.weight" and config.tie_word_embeddings) or _NEVER in name:
             continue
         values = weight.float().numpy()
+        if (experts := expert_tensors(name, values)) is not None:
+            tensors |= experts
+            continue
         found = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert found is not None, name
         found += "" if found.endswith((".weight", ".bias")) else ".weight"
         tensors[found] = _converted(architecture, found, values, config)
-    keys = _common_keys(config) | EXTRA[architecture](config, tensors)
+    keys = _common_keys(config) | (extra or EXTRA[architecture])(config, tensors)
     fields: Keys = {f"{architecture}.{key}": value for key, value in keys.items()}
     return write_gguf(
         path, {"general.architecture": architecture} | byte_level_fields() | fields, tensors
@@ -203,7 +214,7 @@ def _nothing(config: Any, tensors: Values) -> Keys:
     return {}
 
 
-EXTRA: Mapping[str, Callable[[object, Values], Keys]] = {
+EXTRA: Mapping[str, ExtraKeys] = {
     "gemma2": _gemma2,
     "gemma3": _gemma3,
     "gemma4": _gemma4,

@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from tests.fakes.tiny_gguf import write_gguf
 from tests.fakes.tiny_vocabulary import byte_level_fields
+from tests.parity.expert_tensors import expert_tensors
 
 _ATTENTION = {
     "self_attn.k_proj": "attn_k",
@@ -78,8 +79,18 @@ _NAMES = {
     }
     | {f"mixer.{name}": target for name, target in _MAMBA.items()},
 }
+_NAMES["lfm2moe"] = _NAMES["lfm2"]
+_NAMES["qwen35moe"] = _NAMES["qwen35"] | {
+    "mlp.shared_expert.gate_proj": "ffn_gate_shexp",
+    "mlp.shared_expert.up_proj": "ffn_up_shexp",
+    "mlp.shared_expert.down_proj": "ffn_down_shexp",
+    "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+}
+_QWEN = ("qwen35", "qwen35moe")
 _FAMILIES = {
     "lfm2": "lfm2",
+    "lfm2_moe": "lfm2moe",
+    "qwen3_5_moe_text": "qwen35moe",
     "qwen3_5_text": "qwen35",
     "granitemoehybrid": "granitehybrid",
     "nemotron_h": "nemotron_h",
@@ -93,13 +104,19 @@ _TOP = {
 }
 
 
-def write_recurrent_gguf(model: PreTrainedModel, path: Path) -> Path:
-    """Write `model` in fp32, with a vocabulary of bytes."""
+def write_recurrent_gguf(
+    model: PreTrainedModel, path: Path, *, fused_experts: bool = False
+) -> Path:
+    """Write `model` in fp32, with a vocabulary of bytes; `fused_experts` as in `expert_tensors`."""
     config = model.config
     family = _FAMILIES[config.model_type]
     fields = {f"{family}.{key}": value for key, value in _fields(family, config).items()}
     tensors: dict[str, np.ndarray] = {}
     for name, tensor in model.state_dict().items():
+        experts = expert_tensors(name, tensor.float().numpy(), fused=fused_experts)
+        if experts is not None:
+            tensors |= {target: np.ascontiguousarray(one) for target, one in experts.items()}
+            continue
         if name != "lm_head.weight":
             converted = _converted(family, config, name.removeprefix("model."), tensor)
         elif config.tie_word_embeddings:
@@ -126,7 +143,13 @@ def _fields(family: str, config) -> dict[str, object]:
         "attention.key_length": head_dim,
         "attention.value_length": head_dim,
     }
-    if family == "qwen35":
+    if family.endswith("moe"):
+        fields |= {
+            "expert_count": config.num_experts,
+            "expert_used_count": config.num_experts_per_tok,
+            "expert_feed_forward_length": config.moe_intermediate_size,
+        }
+    if family in _QWEN:
         values = config.linear_num_value_heads
         return fields | {
             "block_count": layers + 1,
@@ -134,7 +157,8 @@ def _fields(family: str, config) -> dict[str, object]:
             "attention.head_count_kv": kv,
             "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
             "attention.recurrent_layers": [not one for one in attending] + [False],
-            "feed_forward_length": config.intermediate_size,
+            "feed_forward_length": getattr(config, "intermediate_size", None)
+            or config.moe_intermediate_size,
             "rope.freq_base": config.rope_parameters["rope_theta"],
             "rope.dimension_count": head_dim // 4,
             "rope.dimension_sections": [2, 1, 1, 0],
@@ -145,12 +169,20 @@ def _fields(family: str, config) -> dict[str, object]:
             "ssm.inner_size": values * config.linear_value_head_dim,
         }
     fields["attention.head_count_kv"] = [kv if one else 0 for one in attending]
-    if family == "lfm2":
+    if family == "lfm2moe":
+        fields |= {
+            "expert_gating_func": 2,
+            "expert_weights_scale": config.routed_scaling_factor,
+            "leading_dense_block_count": config.num_dense_layers,
+        }
+    if family.startswith("lfm2"):
         return fields | {
             "attention.layer_norm_rms_epsilon": config.norm_eps,
             "shortconv.l_cache": config.conv_L_cache,
             "rope.freq_base": config.rope_parameters["rope_theta"],
-            "feed_forward_length": int(_lfm2_inner(config)),
+            "feed_forward_length": config.intermediate_size
+            if family == "lfm2moe"
+            else int(_lfm2_inner(config)),
         }
     if family == "granitehybrid":
         return fields | {
@@ -193,7 +225,7 @@ def _converted(family: str, config, name: str, tensor: Tensor) -> list[tuple[str
         tensor = tensor.reshape(tensor.shape[0], -1) if tensor.dim() == 3 else tensor
     if name.endswith("A_log"):
         tensor = -tensor.exp()
-    if family == "qwen35":
+    if family in _QWEN:
         if name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight"):
             tensor = tensor + 1
         tensor = _tiled(config, name, tensor)
@@ -212,10 +244,10 @@ def _converted(family: str, config, name: str, tensor: Tensor) -> list[tuple[str
         heads = config.num_attention_heads if target == "attn_q" else config.num_key_value_heads
         tensor = _interleaved(tensor, heads)
     if module.endswith(("A_log", ".D")):
-        return [(prefix + target, tensor[:, None] if family != "qwen35" else tensor)]
+        return [(prefix + target, tensor[:, None] if family not in _QWEN else tensor)]
     if module.endswith("dt_bias"):
         kind = "bias"
-    if target == "ssm_norm" and family != "qwen35":
+    if target == "ssm_norm" and family not in _QWEN:
         groups = config.mamba_n_groups if family == "granitehybrid" else config.n_groups
         tensor = tensor.reshape(groups, -1)
     return [(f"{prefix}{target}.{kind}", tensor)]

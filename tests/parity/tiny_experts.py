@@ -45,23 +45,22 @@ def _qwen3moe(**changes: object) -> PreTrainedModel:
     return Qwen3MoeForCausalLM(Qwen3MoeConfig(**{**fields, **changes}))
 
 
-def _glm4moe() -> PreTrainedModel:
-    model = Glm4MoeForCausalLM(
-        Glm4MoeConfig(
-            **_shape(),
-            head_dim=16,
-            n_routed_experts=12,
-            moe_intermediate_size=48,
-            n_shared_experts=2,
-            n_group=3,
-            topk_group=2,
-            first_k_dense_replace=1,
-            routed_scaling_factor=1.5,
-            norm_topk_prob=True,
-            attention_bias=True,
-            use_qk_norm=True,
-        )
-    )
+def _glm4moe(**changes: object) -> PreTrainedModel:
+    fields: dict[str, object] = {
+        **_shape(),
+        "head_dim": 16,
+        "n_routed_experts": 12,
+        "moe_intermediate_size": 48,
+        "n_shared_experts": 2,
+        "n_group": 3,
+        "topk_group": 2,
+        "first_k_dense_replace": 1,
+        "routed_scaling_factor": 1.5,
+        "norm_topk_prob": True,
+        "attention_bias": True,
+        "use_qk_norm": True,
+    }
+    model = Glm4MoeForCausalLM(Glm4MoeConfig(**{**fields, **changes}))
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             buffer.copy_(torch.rand(buffer.shape) * 0.2)
@@ -157,6 +156,7 @@ TINY_EXPERTS = [
     ),
     TinyModel("gpt-oss", _gpt_oss),
     TinyModel("glm4moe", _glm4moe),
+    TinyModel("glm4moe-ungrouped", lambda: _glm4moe(n_group=1, topk_group=1)),
     TinyModel("lfm2moe", _lfm2moe),
     TinyModel("qwen35moe", _qwen35moe),
 ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.slash.models import build_near
-from app.tui.view.model_lines import build_loaded, build_model
+from app.tui.view.model_lines import build_loaded, build_model, build_served_model
 from app.tui.view.spans import plain
 from app.tui.widgets.model_picker import ModelPicker
 from engine.api.errors import ModelError
@@ -28,6 +28,16 @@ def test_a_row_has_what_a_choice_needs():
         assert fact in text
     assert plain(build_model(LOADED, 80)).startswith("* fake-135m")
     assert "does not fit in memory" in plain(build_model(HUGE, 80))
+
+
+def test_a_model_with_experts_has_the_weights_that_a_token_uses():
+    active = {"parameters": 6_919_000_000, "active_parameters": 1_282_000_000}
+    assert "1.3G active" in plain(build_model(replace(OTHER, **active), 80))
+    assert "1.3G active" in plain(build_served_model(replace(OTHER, **active), 80)[:1])
+    loaded = build_loaded(replace(MODEL, **active, weight_bytes=4 << 30, active_bytes=900 << 20))
+    assert "6.9G parameters (1.3G active)" in loaded
+    assert "in 4.0 GiB (900 MiB per token)" in loaded
+    assert "active" not in build_loaded(MODEL)
 
 
 def test_text_from_a_file_cannot_move_the_cursor():

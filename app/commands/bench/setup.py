@@ -19,17 +19,22 @@ def configuration(settings: "Settings") -> "EngineConfig":
     """The engine's configuration from the settings; fetches the demo model if it is missing.
 
     The swap tier is off, because it would contain blocks of earlier runs, and the weight cache, because it
-    would be written meanwhile.
+    would be written meanwhile; that of a model with experts is written before the model is ready.
 
     Raises:
         PravahaError: the model is unusable.
     """
     from app.commands.fetch_bar import fetch_bar
     from app.runtime.opening import engine_config
+    from engine.executors.open_model import open_model
+    from engine.models.spec import ModelSpec
 
     with fetch_bar() as progress:
         config = engine_config(settings, progress)
-    return replace(config, swap_bytes=0, weight_cache_bytes=0)
+    spec = open_model(config.model, config).spec
+    if not (isinstance(spec, ModelSpec) and spec.has_experts):
+        config = replace(config, weight_cache_bytes=0)
+    return replace(config, swap_bytes=0)
 
 
 @contextmanager

@@ -61,6 +61,7 @@ def _with_served(models: ServedModels, found: Sequence[AvailableModel]) -> list[
             0 if info is None else info.parameters,
             "" if info is None else info.weight_format,
             0 if info is None else info.context_length,
+            active_parameters=None if info is None else info.active_parameters,
         )
         for name, info in served.items()
         if name not in known

@@ -24,6 +24,7 @@ def build_model(model: AvailableModel, cells: int) -> list[Line]:
     if model.parameters:
         facts += f"  {compact(model.parameters):>5}  {safe_line(model.weight_format):<6}"
         facts += f"  {safe_line(model.architecture)}, {compact(model.context_length)} tokens"
+        facts += _active(model)
     lines: list[Line] = [
         (
             Span("* " if model.loaded else "  ", "$accent"),
@@ -48,7 +49,9 @@ def build_served_model(model: AvailableModel, cells: int) -> list[Line]:
     taken = f"{size(model.memory_bytes)} used" if model.memory_bytes else f"{size(model.size)} file"
     facts = f"{taken:>13}"
     if model.parameters:
-        facts += f"  {compact(model.parameters):>5} {safe_line(model.weight_format)}"
+        facts += (
+            f"  {compact(model.parameters):>5} {safe_line(model.weight_format)}{_active(model)}"
+        )
     lines: list[Line] = [
         (
             Span("* " if model.loaded else "  ", "$accent"),
@@ -62,6 +65,12 @@ def build_served_model(model: AvailableModel, cells: int) -> list[Line]:
             (Span(f"    {fit(safe_line(model.problem), max(20, cells - 6))}", "$warning"),)
         )
     return lines
+
+
+def _active(model: AvailableModel) -> str:
+    """Of a model with experts, the number of weights that a token uses."""
+    active = model.active_parameters
+    return "" if active is None else f", {compact(active)} active"
 
 
 def _served_state(model: AvailableModel) -> tuple[str, str]:
@@ -94,11 +103,25 @@ def build_loaded(model: ModelInfo | None) -> str:
     if model.continues_text:
         further += "; no chat template, it continues text"
     return (
-        f"{safe_line(model.name)}: {safe_line(model.architecture)}, {compact(model.parameters)} "
-        f"parameters, {safe_line(model.weight_format)} in {size(model.weight_bytes)}, KV "
+        f"{safe_line(model.name)}: {safe_line(model.architecture)}, {build_parameters(model)}, "
+        f"{safe_line(model.weight_format)} in {build_weights(model)}, KV "
         f"{model.kv_dtype}, context {model.context_length}; {model.executor} executor, "
         f"{model.dispatch}, {model.threads} threads{further}."
     )
+
+
+def build_parameters(model: ModelInfo) -> str:
+    """The number of weights, and of those that a token uses: "6.9G parameters (1.3G active)"."""
+    active = model.active_parameters
+    text = f"{compact(model.parameters)} parameters"
+    return text if active is None else f"{text} ({compact(active)} active)"
+
+
+def build_weights(model: ModelInfo) -> str:
+    """The bytes of the weights, and of those that a token uses."""
+    active = model.active_bytes
+    text = size(model.weight_bytes)
+    return text if active is None else f"{text} ({size(active)} per token)"
 
 
 def build_answered_by(name: str) -> str:

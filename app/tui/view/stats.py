@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from app.text.safe_text import safe_line
 from app.tui.glyphs import Glyphs, gauge
 from app.tui.numbers import compact, duration, percent, rate, size
+from app.tui.view.model_lines import build_parameters, build_weights
 from app.tui.view.spans import Line, Span, cut, fit, width
 from app.tui.view.spark import SampleRing, build_spark
 from engine.api.snapshot import EngineSnapshot, SessionCounts
@@ -249,9 +250,9 @@ def _model(snapshot: EngineSnapshot, cells: int) -> list[Line]:
         ("name", safe_line(model.name)),
         (
             "architecture",
-            f"{safe_line(model.architecture)}, {compact(model.parameters)} parameters",
+            f"{safe_line(model.architecture)}, {build_parameters(model)}",
         ),
-        ("weights", f"{safe_line(model.weight_format)}, {size(model.weight_bytes)}"),
+        ("weights", f"{safe_line(model.weight_format)}, {build_weights(model)}"),
         ("context", f"{model.context_length} tokens, KV {safe_line(model.kv_dtype)}"),
         (
             "executor",

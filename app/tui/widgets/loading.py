@@ -10,8 +10,8 @@ from app.text.safe_text import safe_line
 from app.tui.frame import Frame
 from app.tui.glyphs import Glyphs
 from app.tui.keys import hint
-from app.tui.numbers import compact
 from app.tui.view.bars import build_load_line
+from app.tui.view.model_lines import build_parameters
 from app.tui.view.spans import Line, Span
 from app.tui.view.wrapping import wrap_cells
 from app.tui.widgets.avatar import Avatar
@@ -64,7 +64,7 @@ def build_welcome(
         return lines + build_load_line(snapshot, glyphs, cells)
     if snapshot.model is not None:
         model = snapshot.model
-        words = f"{safe_line(model.name)} {glyphs.separator} {compact(model.parameters)} parameters"
+        words = f"{safe_line(model.name)} {glyphs.separator} {build_parameters(model)}"
         words += f" {glyphs.separator} {model.context_length} tokens of context"
         lines += [(Span(words, "$muted"),), ()]
     for key, meaning in _FIRST_KEYS:

@@ -27,6 +27,9 @@ pub enum KernelError {
     /// Memory could not be allocated.
     #[error("{0}")]
     Memory(String),
+    /// A file could not be written.
+    #[error("{0}")]
+    File(String),
     /// A worker panicked; the executor must not be used again.
     #[error("{0}")]
     Worker(String),

@@ -16,7 +16,7 @@ use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, open_model_weights};
 use crate::kv_cache::{KvCache, KvDtype, KvHeads, KvShape};
-use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
+use crate::packed_file::{PackedFile, PackedLocation, PackedSaving, PackedState};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
 use crate::pool::{CoreYielder, Pool};
@@ -144,12 +144,28 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Open the weight files, check every tensor, pack the weights, reserve the KV cache.
+    /// The file in which the packed weights of a model are kept. Reads headers only.
+    ///
+    /// # Errors
+    /// The weight files or their tensors cannot be used.
+    pub fn find_packed(
+        spec: &ModelSpec,
+        paths: &[PathBuf],
+        weights: &str,
+        location: &PackedLocation,
+    ) -> Result<PackedFile, KernelError> {
+        let source = open_model_weights(paths, spec.quantization)
+            .map_err(|error| KernelError::model(error.to_string()))?;
+        Weights::find_packed(spec, source.as_ref(), WeightMode::parse(weights)?, location)
+    }
+
+    /// Open the weight files, check every tensor, pack the weights, reserve the KV cache. `progress` is called with the fraction
+    /// of the weights that is loaded, and returns whether to go on.
     pub fn load(
         spec: ModelSpec,
         paths: &[PathBuf],
         config: &ExecutorConfig,
-        progress: &mut dyn FnMut(f32),
+        progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, KernelError> {
         let level = Level::choose(&config.dispatch)?;
         let source = open_model_weights(paths, spec.quantization)
@@ -163,7 +179,7 @@ impl Executor {
         source: &dyn TensorSource,
         config: &ExecutorConfig,
         level: Level,
-        progress: &mut dyn FnMut(f32),
+        progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, KernelError> {
         let limits = limits_of(&spec, config)?;
         if spec.has_states() && !(1..=MAX_STATE_SLOTS).contains(&config.state_slots) {

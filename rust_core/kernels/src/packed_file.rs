@@ -1,6 +1,8 @@
 //! Packed weights kept in files, so that a model is packed once: the second start maps what the first one wrote.
 //!
-//! A file is written beside its place, synced, and renamed into place ([`PackedSaving`]): a reader sees a whole file or none.
+//! A file is written beside its place, synced, and renamed into place ([`UnfinishedFile`]): a reader sees a whole file or none.
+//! It is a copy of weights that were packed in memory ([`PackedSaving`]), or, for models that may be larger than memory, the
+//! weights are packed into it part by part (`weights/into_file.rs`).
 //! It is never written again. It is replaced by another rename and removed by unlinking, never truncated, because a
 //! read past the end of a mapping is fatal. Processes that map a file share its pages in the page cache, from which the system
 //! evicts them when memory is short.
@@ -15,6 +17,7 @@ mod header;
 mod saving;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -28,6 +31,7 @@ use crate::error::KernelError;
 
 pub use self::header::{Header, SOURCE_BYTES};
 pub use self::saving::{PackedSaving, Saved, Saving};
+pub use self::unfinished::UnfinishedFile;
 
 use self::header::PAGE;
 
@@ -45,6 +49,18 @@ pub struct PackedLocation {
     pub source_id: [u8; 32],
     /// Path of the model, for those who list the files; at most [`SOURCE_BYTES`].
     pub source: String,
+    /// Weights that are not there are packed into the file and mapped, and not in memory.
+    pub packs_into_file: bool,
+}
+
+/// The file of a model's packed weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedFile {
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: usize,
+    /// Whether it is there and can be used.
+    pub found: bool,
 }
 
 impl PackedLocation {
@@ -75,6 +91,27 @@ pub enum PackedState {
 /// # Errors
 /// The file cannot be used; one clause says why.
 pub fn open(path: &Path, wanted: &Header) -> Result<Option<Arena>, String> {
+    let Some(file) = open_wanted(path, wanted)? else {
+        return Ok(None);
+    };
+    // The order of eviction. Advisory: a failure changes nothing.
+    let _ = file.set_modified(std::time::SystemTime::now());
+    let map = Arena::of_file(&file, PAGE..PAGE + wanted.bytes);
+    map.map(Some)
+        .map_err(|error| format!("it cannot be mapped: {error}"))
+}
+
+/// What is known of the file at `path` without mapping it.
+pub fn find(path: PathBuf, wanted: &Header) -> PackedFile {
+    PackedFile {
+        bytes: PAGE + wanted.bytes,
+        found: matches!(open_wanted(&path, wanted), Ok(Some(_))),
+        path,
+    }
+}
+
+/// Open the file with these weights; None if there is no file.
+fn open_wanted(path: &Path, wanted: &Header) -> Result<Option<File>, String> {
     let file = match open_private(path) {
         Ok(file) => file,
         // Also if a folder of the path is a file: saving will say so.
@@ -87,11 +124,7 @@ pub fn open(path: &Path, wanted: &Header) -> Result<Option<Arena>, String> {
     if (found.source_id, found.plan, found.bytes) != (wanted.source_id, wanted.plan, wanted.bytes) {
         return Err("it holds other weights".into());
     }
-    // The order of eviction. Advisory: a failure changes nothing.
-    let _ = file.set_modified(std::time::SystemTime::now());
-    let map = Arena::of_file(&file, PAGE..PAGE + found.bytes);
-    map.map(Some)
-        .map_err(|error| format!("it cannot be mapped: {error}"))
+    Ok(Some(file))
 }
 
 /// The header of the file at `path`.

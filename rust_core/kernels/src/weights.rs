@@ -4,7 +4,8 @@
 //! that it will multiply with, so that on NUMA machines first touch places them on its node. Float weights are quantised
 //! meanwhile if a [`WeightMode`] says so, a panel at a time. The source file's pages are released every [`RELEASED_BYTES`], so
 //! a model is in memory only once. If the packed weights are kept on disk ([`crate::packed_file`]), they are mapped instead,
-//! and of the source only headers and vectors are read.
+//! and of the source only headers and vectors are read. If they are not there yet, they may be packed into the file
+//! (`into_file.rs`), so that the weights of experts that nobody chooses are never in memory.
 
 use std::sync::Arc;
 
@@ -13,13 +14,14 @@ use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::TensorSource;
 use crate::pack::{PANEL_COLUMNS, PackedMatrix};
-use crate::packed_file::{PackedLocation, PackedSaving, PackedState};
+use crate::packed_file::{PackedFile, PackedLocation, PackedSaving, PackedState};
 use crate::pool::Pool;
 use crate::quantize::WeightMode;
 use crate::spec::ModelSpec;
 
 mod experts;
 mod identity;
+mod into_file;
 mod layer;
 mod plan;
 mod recurrent;
@@ -75,6 +77,8 @@ pub struct Norm {
 pub struct PlannedWeights {
     /// Bytes of all packed matrices.
     pub bytes: usize,
+    /// Of these, without those of the experts that a token does not choose.
+    pub active_bytes: usize,
     /// The most common type that the layers' weights will be packed as.
     pub format: &'static str,
 }
@@ -125,12 +129,24 @@ impl Weights {
         let plan = Plan::new(spec, source, mode)?;
         Ok(PlannedWeights {
             bytes: plan.bytes(),
+            active_bytes: plan.active_bytes(),
             format: plan.commonest_format(),
         })
     }
 
+    /// The file of the packed weights of a model. Reads no weights.
+    pub fn find_packed(
+        spec: &ModelSpec,
+        source: &dyn TensorSource,
+        mode: WeightMode,
+        location: &PackedLocation,
+    ) -> Result<PackedFile, KernelError> {
+        Ok(Plan::new(spec, source, mode)?.packed_file(location))
+    }
+
     /// Check every tensor, then map the packed weights at `location`, or pack them. `progress` is called on the calling thread
-    /// with the completed fraction after each layer. `level` is one that this machine has; the weights do not depend on it.
+    /// with the completed fraction after each layer, and returns whether to go on. `level` is one that this machine has; the
+    /// weights do not depend on it.
     pub fn load(
         spec: &ModelSpec,
         source: &dyn TensorSource,
@@ -138,14 +154,23 @@ impl Weights {
         level: Level,
         location: Option<&PackedLocation>,
         pool: &mut Pool,
-        progress: &mut dyn FnMut(f32),
+        progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, KernelError> {
         let mut plan = Plan::new(spec, source, mode)?;
-        let (mapped, packed, saving) = plan.find_packed(location);
-        let arena = Arc::new(match mapped {
-            Some(arena) => arena,
-            None => Arena::new(plan.bytes())?,
-        });
+        let (mapped, packed, mut saving) = plan.find_packed(location);
+        let into_file = location
+            .filter(|location| location.packs_into_file)
+            .and_then(|_| saving.take());
+        let mut is_packed = false;
+        let arena = match (mapped, into_file) {
+            (Some(arena), _) => arena,
+            (None, Some(saving)) => {
+                is_packed = true;
+                plan.pack_into_file(&saving, level, pool, progress)?
+            }
+            (None, None) => Arena::new(plan.bytes())?,
+        };
+        let arena = Arc::new(arena);
         let matrices = plan.matrices(&arena);
         let parts = plan.parts();
         for (done, part) in (1..).zip(&parts) {
@@ -154,9 +179,12 @@ impl Weights {
                     arena.populate(plan.range_of(&entries));
                 }
             } else {
-                plan.pack(part.clone(), &matrices, &arena, level, pool)?;
+                plan.pack(&plan.whole(part.clone()), &arena, level, pool)?;
             }
-            progress(done as f32 / parts.len() as f32);
+            // What was packed into the file was reported then.
+            if !is_packed && !progress(done as f32 / parts.len() as f32) {
+                return Err(stopped());
+            }
         }
         let saving = saving.map(|saving| Arc::new(saving.of(Arc::clone(&arena))));
         let format = plan.commonest_format();
@@ -200,6 +228,11 @@ impl Weights {
             arena,
         })
     }
+}
+
+/// Whoever wanted the weights does not want them any more.
+fn stopped() -> KernelError {
+    KernelError::config("The load was stopped.")
 }
 
 /// The model's description lacks a weight that it needs.

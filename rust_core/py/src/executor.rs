@@ -14,11 +14,11 @@ use pravaha_kernels::sampler;
 use pravaha_kernels::spec::ModelSpec;
 use pravaha_kernels::topology::Topology;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::packed_weights::{PackedSaving, location};
+use crate::packed_weights::{Location, PackedSaving, location};
 use crate::step_arrays::StepArrays;
 
 create_exception!(
@@ -35,6 +35,7 @@ pub(crate) fn to_python(error: KernelError) -> PyErr {
             PyValueError::new_err(message)
         }
         KernelError::StepEntry { entry, .. } => StepEntryError::new_err((message, entry)),
+        KernelError::File(_) => PyOSError::new_err(message),
         KernelError::Memory(_) => PyMemoryError::new_err(message),
         KernelError::Worker(_) => PyRuntimeError::new_err(message),
     }
@@ -80,7 +81,7 @@ fn closed() -> PyErr {
 #[pymethods]
 impl NativeExecutor {
     #[new]
-    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, state_slots=0, packed_weights=None, progress=None))]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, state_slots=0, packed_weights=None, packs_into_file=false, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -96,7 +97,8 @@ impl NativeExecutor {
         max_batched_tokens: usize,
         max_model_len: usize,
         state_slots: usize,
-        packed_weights: Option<(PathBuf, [u8; 32], String)>,
+        packed_weights: Option<Location>,
+        packs_into_file: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let spec = ModelSpec::from_json(spec_json).map_err(to_python)?;
@@ -111,14 +113,15 @@ impl NativeExecutor {
             max_batched_tokens,
             max_model_len,
             state_slots,
-            packed_weights: packed_weights.map(location),
+            packed_weights: packed_weights.map(|found| location(found, packs_into_file)),
         };
         let mut raised = None;
         let loaded = py.detach(|| {
             Executor::load(spec, &paths, &config, &mut |share| {
-                if let (Some(progress), None) = (&progress, &raised) {
+                if let Some(progress) = &progress {
                     raised = Python::attach(|py| progress.call1(py, (share,)).err());
                 }
+                raised.is_none()
             })
         });
         if let Some(error) = raised {
@@ -329,10 +332,33 @@ fn plan_memory<'py>(
         .map_err(to_python)?;
     let dict = PyDict::new(py);
     dict.set_item("weight_bytes", plan.weight_bytes)?;
+    dict.set_item("active_bytes", plan.active_bytes)?;
     dict.set_item("weight_format", plan.weight_format)?;
     dict.set_item("work_bytes", plan.work_bytes)?;
     dict.set_item("block_bytes", plan.block_bytes)?;
     dict.set_item("state_bytes", plan.state_bytes)?;
+    Ok(dict)
+}
+
+/// See `engine/_core.pyi`.
+#[pyfunction]
+#[pyo3(signature = (spec_json, paths, *, weights, packed_weights))]
+fn find_packed<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    paths: Vec<PathBuf>,
+    weights: &str,
+    packed_weights: Location,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec = ModelSpec::from_json(spec_json).map_err(to_python)?;
+    let location = location(packed_weights, false);
+    let file = py
+        .detach(|| Executor::find_packed(&spec, &paths, weights, &location))
+        .map_err(to_python)?;
+    let dict = PyDict::new(py);
+    dict.set_item("path", file.path)?;
+    dict.set_item("file_bytes", file.bytes)?;
+    dict.set_item("found", file.found)?;
     Ok(dict)
 }
 
@@ -366,6 +392,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<YieldedCore>()?;
     module.add_class::<StepArrays>()?;
     module.add_function(wrap_pyfunction!(plan_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(find_packed, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
     module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;

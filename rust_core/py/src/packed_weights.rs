@@ -10,8 +10,14 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::executor::to_python;
 
+/// Folder, identity of the source and path of the model.
+pub(crate) type Location = (PathBuf, [u8; 32], String);
+
 /// The location in the arguments of a `NativeExecutor`. Too long a source is shortened: it is informative.
-pub(crate) fn location((folder, source_id, source): (PathBuf, [u8; 32], String)) -> PackedLocation {
+pub(crate) fn location(
+    (folder, source_id, source): Location,
+    packs_into_file: bool,
+) -> PackedLocation {
     let mut end = source.len().min(packed_file::SOURCE_BYTES);
     while !source.is_char_boundary(end) {
         end -= 1;
@@ -21,6 +27,7 @@ pub(crate) fn location((folder, source_id, source): (PathBuf, [u8; 32], String))
         folder,
         source_id,
         source,
+        packs_into_file,
     }
 }
 

@@ -142,6 +142,16 @@ def test_layers_with_a_window_read_the_kv_in_it():
     assert work.decode(2, 1000).nbytes == 1000 + 2 * (250 + 48) * 10
 
 
+def test_a_step_reads_the_experts_that_its_tokens_choose():
+    """Of 800 weights in experts a token uses a quarter; 200 others are used by all."""
+    experts = {"expert_parameters": 800, "used_expert_parameters": 200}
+    work = ModelWork(2000, 0.0, 1000, 100, 0, True, **experts)
+    assert work.decode(1, 0) == StepWork(2 * (200 + 200), 2.0 * 400)
+    assert work.decode(2, 0) == StepWork(2 * (200 + 350), 2.0 * 400 * 2)
+    assert work.prefill(500) == StepWork(2 * 1000, 2.0 * 300 * 500)
+    assert ModelWork(**work.to_dict()) == work
+
+
 def test_reads_are_counted_by_window_and_by_the_layers_that_share_keys():
     full = Attention(num_heads=4, num_kv_heads=2, head_dim=8, scale=1.0, rope=None)
     sliding = replace(full, window=64, num_kv_heads=1)

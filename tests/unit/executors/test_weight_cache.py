@@ -1,11 +1,13 @@
 import fcntl
 import os
 import shutil
+import time
 
 import pytest
 
 from engine.executors import weight_cache
 from engine.executors.weight_cache import WeightCache
+from engine.models import source_identity
 
 MIB = 1 << 20
 
@@ -96,3 +98,47 @@ def test_clearing_removes_everything_and_says_how_much(folder):
         assert cache.clear() == 2 * MIB
         assert len(opened.read()) == MIB
     assert cache.entries() == []
+
+
+def test_a_shortage_says_what_to_do_and_removes_nothing(folder, monkeypatch):
+    cache = WeightCache(folder, 4 * MIB)
+    entry(folder, "other", used_at=1)
+    target = folder / "next.packed"
+    assert cache.shortage(target, 4 * MIB) == ""
+    assert cache.shortage(target, 5 * MIB) == (
+        "they take 5 MiB, and --weight-cache-bytes is 4 MiB: raise it"
+    )
+    total = shutil.disk_usage("/")
+    free = weight_cache.SPARE_BYTES + 2 * MIB
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: total._replace(free=free))
+    assert cache.shortage(target, 3 * MIB) == ""  # in the place of the other one
+    assert cache.shortage(target, 4 * MIB) == (
+        f"they take 4 MiB, and {folder} has 2,050 MiB free, of which 2,048 MiB stay free: free disk space, "
+        "or set another folder (PRAVAHA_CACHE_DIR)"
+    )
+    assert names(cache) == ["other"]
+
+
+def test_a_folder_that_cannot_be_made_is_a_shortage(folder):
+    folder.write_text("a file")
+    cache = WeightCache(folder / "weights", 4 * MIB)
+    assert f"{folder} cannot be written" in cache.shortage(None, MIB)
+    assert not cache.make_room(folder / "weights" / "next.packed", MIB)
+
+
+def test_a_location_waits_for_files_that_changed_just_now(folder, tmp_path, monkeypatch):
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"GGUF")
+    cache = WeightCache(folder, 4 * MIB)
+    assert cache.location(model, [model]) is None
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        monkeypatch.setattr(source_identity, "SETTLE_S", 0.0)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    location = cache.location(model, [model], settled=True)
+    assert location is not None
+    assert location[0] == folder
+    assert waited == [2.0]

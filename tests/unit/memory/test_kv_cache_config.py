@@ -1,8 +1,16 @@
+from itertools import pairwise
+
 import pytest
 
 from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
-from engine.memory.kv_cache_config import DEFAULT_STATE_SLOTS, default_pool_bytes, size_pool
+from engine.memory.kv_cache_config import (
+    DEFAULT_STATE_SLOTS,
+    EXPERTS_SHARE,
+    default_pool_bytes,
+    fits_whole,
+    size_pool,
+)
 
 MIB, GIB = 2**20, 2**30
 
@@ -155,3 +163,79 @@ def test_a_default_pool_holds_a_context_and_its_states():
 def test_a_model_without_recurrent_layers_has_no_state_slots():
     assert pool(requested_bytes=10_000, state_slots=5).num_state_slots == 0
     assert pool(requested_bytes=10_000, state_slots=5) == pool(requested_bytes=10_000)
+
+
+def expert_pool(shortage="", **options):
+    """A pool of a model of 50 MiB of which a token uses 20."""
+    plan = MemoryPlan(
+        50 * MIB,
+        10 * MIB,
+        block_bytes=128,
+        weight_format="Q4_K",
+        active_bytes=20 * MIB,
+        shortage=shortage,
+    )
+    defaults = {
+        "model": "toy",
+        "block_size": 4,
+        "context_length": 64,
+        "requested_bytes": None,
+        "available": 100 * MIB,
+        "can_quantize": False,
+    }
+    return plan, size_pool(plan, **defaults | options)
+
+
+def test_a_model_with_experts_that_fits_has_the_pool_of_any_other():
+    plan, cache = expert_pool()
+    assert cache == pool()
+    assert fits_whole(plan, cache, available=100 * MIB, limit=None)
+
+
+def test_experts_need_not_fit_in_memory():
+    plan, cache = expert_pool(available=50 * MIB)
+    beside_resident = 20 * MIB
+    assert cache.pool_bytes <= (1 - EXPERTS_SHARE) * beside_resident
+    assert cache.pool_bytes == pytest.approx(0.1 * (1 - EXPERTS_SHARE) * beside_resident, abs=128)
+    assert not fits_whole(plan, cache, available=50 * MIB, limit=None)
+    assert not fits_whole(plan, cache, available=None, limit=50 * MIB)
+    assert fits_whole(plan, cache, available=None, limit=None)
+
+
+def test_a_little_less_memory_gives_a_pool_of_nearly_the_same_size():
+    """The pool does not jump where the experts cease to fit."""
+    sizes = [expert_pool(available=size * MIB)[1].pool_bytes for size in range(40, 130)]
+    assert sizes == sorted(sizes)
+    assert max(more - less for less, more in pairwise(sizes)) <= MIB / 10 + 128
+
+
+def test_what_every_token_uses_has_to_fit():
+    with pytest.raises(ModelDoesNotFit) as refusal:
+        expert_pool(available=25 * MIB)
+    assert str(refusal.value).startswith(
+        "toy does not fit in memory: it takes 20.0 MiB for its weights without the experts that a token "
+        "does not use, 10.0 MiB for work buffers and 0.0 MiB for the KV pool, but 25.0 MiB are available, "
+        "5.0 MiB too little: "
+    )
+    with pytest.raises(ModelDoesNotFit, match=r"lower --kv-cache or free memory\.$"):
+        expert_pool(available=50 * MIB, requested_bytes=30 * MIB)
+    assert expert_pool(available=50 * MIB, requested_bytes=20 * MIB)[1].pool_bytes == 20 * MIB
+
+
+def test_experts_that_cannot_stay_on_disk_have_to_fit_and_the_reason_is_given():
+    with pytest.raises(ModelDoesNotFit) as refusal:
+        expert_pool("the weight cache is off: set --weight-cache-bytes", available=50 * MIB)
+    sentence = str(refusal.value)
+    assert "it takes 50.0 MiB for its weights, 10.0 MiB" in sentence
+    assert sentence.endswith(
+        "quantized model; its experts could be read from disk, but the weight cache is off: set "
+        "--weight-cache-bytes."
+    )
+    assert expert_pool("off", available=100 * MIB)[1] == pool()
+
+
+def test_the_share_of_a_model_with_experts_may_be_less_than_its_weights():
+    assert expert_pool(limit=70 * MIB)[1].pool_bytes == 10 * MIB
+    assert expert_pool(limit=50 * MIB)[1].pool_bytes == (1 - EXPERTS_SHARE) * 20 * MIB
+    with pytest.raises(ModelDoesNotFit, match=r"takes 30\.0 MiB for weights without the experts"):
+        expert_pool(limit=30 * MIB)

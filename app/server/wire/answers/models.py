@@ -40,6 +40,8 @@ class InstalledModel(Answer):
     size: int
     architecture: str
     parameters: int
+    active_parameters: int | None = None
+    """Those that a token uses, of a model with experts."""
     weight_format: str
     context_length: int
     problem: str

@@ -190,7 +190,9 @@ fn check_memory_plan(spec: &ModelSpec) {
             ..config(Level::Portable)
         };
         let plan = Executor::plan_memory_of(spec, &source, &config).unwrap();
-        let held = Executor::of(spec.clone(), &source, &config, Level::Portable, &mut |_| {});
+        let held = Executor::of(spec.clone(), &source, &config, Level::Portable, &mut |_| {
+            true
+        });
         let info = held.expect("a sound model").info();
         assert_eq!(plan.weight_bytes, info.weight_bytes, "{dtype:?}");
         assert_eq!(plan.weight_format, info.weight_format);
@@ -201,7 +203,7 @@ fn check_memory_plan(spec: &ModelSpec) {
 
 fn executor(level: Level, spec: &ModelSpec, source: &RandomModel) -> Executor {
     let config = config(level);
-    Executor::of(spec.clone(), source, &config, level, &mut |_| {}).expect("a sound model")
+    Executor::of(spec.clone(), source, &config, level, &mut |_| true).expect("a sound model")
 }
 
 /// The bits of the logprob of each of `tokens` tokens of a prompt, computed in one step.

@@ -22,6 +22,8 @@ use crate::weights::Weights;
 pub struct MemoryPlan {
     /// The packed weights.
     pub weight_bytes: usize,
+    /// Of these, without those of the experts that a token does not choose.
+    pub active_bytes: usize,
     /// The type that most of them are packed as.
     pub weight_format: &'static str,
     /// The buffers of a step; the largest steps touch all of them.
@@ -60,6 +62,7 @@ impl Executor {
         let weights = Weights::planned(spec, source, WeightMode::parse(&config.weights)?)?;
         Ok(MemoryPlan {
             weight_bytes: weights.bytes,
+            active_bytes: weights.active_bytes,
             weight_format: weights.format,
             work_bytes,
             block_bytes: kv_shape(spec, config)?.block_bytes()?,

@@ -79,9 +79,7 @@ impl PackedMatrix {
 
     /// Rows of the stored tensor that panel `panel` holds.
     pub fn panel_outputs(&self, panel: usize) -> Range<usize> {
-        let (segment, part) = (panel / self.segment_panels(), panel % self.segment_panels());
-        let start = segment * self.segment;
-        start + part * PANEL_COLUMNS..start + self.segment.min((part + 1) * PANEL_COLUMNS)
+        outputs_of_panel(panel, self.segment)
     }
 
     /// Bytes of one panel; a multiple of 32, and of 64 unless it is Q8_0's.
@@ -122,6 +120,13 @@ impl PackedMatrix {
 /// Number of panels of a matrix whose outputs are divided into segments.
 pub fn panels_of(outputs: usize, segment: usize) -> usize {
     outputs / segment * segment.div_ceil(PANEL_COLUMNS)
+}
+
+/// The outputs that panel `panel` of a matrix holds whose outputs are divided into segments.
+pub fn outputs_of_panel(panel: usize, segment: usize) -> Range<usize> {
+    let each = segment.div_ceil(PANEL_COLUMNS);
+    let (start, part) = (panel / each * segment, panel % each);
+    start + part * PANEL_COLUMNS..start + segment.min((part + 1) * PANEL_COLUMNS)
 }
 
 /// Reject a tensor whose shape is not `[outputs, inputs]`.

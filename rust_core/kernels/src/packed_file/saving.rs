@@ -1,23 +1,14 @@
-//! Writes packed weights to their file, on a thread that uses idle time only.
-//!
-//! At most one process writes a file: it holds a lock on the unfinished file beside it. A killed process leaves an unfinished
-//! file without a lock, which the next one overwrites; no reader ever opens one.
+//! Copies packed weights to their file, on a thread that uses idle time only.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use xxhash_rust::xxh3::Xxh3;
-
+use super::CHUNK;
 use super::header::{Header, PAGE};
-use super::{CHUNK, SUFFIX};
+use super::unfinished::UnfinishedFile;
 use crate::arena::Arena;
-
-/// Suffix of unfinished files.
-pub(super) const UNFINISHED: &str = "part";
 
 /// What became of an attempt to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,79 +95,22 @@ impl PackedSaving {
         let Some(arena) = taken else {
             return Ok(Saved::Cancelled);
         };
-        let unfinished = self.path.with_extension(format!("{SUFFIX}.{UNFINISHED}"));
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        let Some(file) = lock_unfinished(&unfinished)? else {
+        let Some(mut file) = UnfinishedFile::create(&self.path)? else {
             return Ok(Saved::Busy);
         };
-        let written = self.write(&file, arena).and_then(|complete| {
-            if complete {
-                std::fs::rename(&unfinished, &self.path)?;
-                // The new name survives a power failure once the folder is synced.
-                File::open(folder)?.sync_all()?;
-            }
-            Ok(complete)
-        });
-        if !matches!(written, Ok(true)) {
-            // Still locked, so it is ours; after the rename it is gone already.
-            let _ = std::fs::remove_file(&unfinished);
-        }
-        let complete = written?;
-        Ok(if complete {
-            Saved::Done
-        } else {
-            Saved::Cancelled
-        })
-    }
-
-    /// Fill the locked file; false if cancelled.
-    fn write(&self, mut file: &File, arena: Arc<Arena>) -> io::Result<bool> {
-        file.set_len(0)?;
-        file.write_all(&[0; PAGE])?;
-        let mut hash = Xxh3::new();
         for at in (0..arena.len()).step_by(CHUNK) {
             if self.cancelled.load(Ordering::Relaxed) {
-                return Ok(false);
+                return Ok(Saved::Cancelled);
             }
             let len = CHUNK.min(arena.len() - at);
             // SAFETY: inside the arena, which is not written any more (contract of `Saving::of`).
             let chunk = unsafe { std::slice::from_raw_parts(arena.as_ptr().add(at), len) };
-            hash.update(chunk);
-            file.write_all(chunk)?;
+            file.append(chunk)?;
         }
         drop(arena); // syncing may take long
-        let header = Header {
-            digest: hash.digest128().to_le_bytes(),
-            ..self.header.clone()
-        };
-        file.write_all_at(&header.encode(), 0)?;
-        file.sync_all()?;
-        Ok(true)
+        file.finish(&self.header)?;
+        Ok(Saved::Done)
     }
-}
-
-/// Open and lock the unfinished file; None if another process has it.
-fn lock_unfinished(path: &Path) -> io::Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
-    // Between opening and locking, the other process may have renamed the file into place, where it must not be
-    // truncated, or removed it.
-    let (opened, named) = (file.metadata()?, std::fs::symlink_metadata(path));
-    let same = named.is_ok_and(|named| {
-        named.is_file() && (named.dev(), named.ino()) == (opened.dev(), opened.ino())
-    });
-    Ok(same.then_some(file))
 }
 
 /// Give this thread the lowest priority, so that it only uses cores that nobody wants.

@@ -47,6 +47,7 @@ fn location(folder: &Path) -> PackedLocation {
         folder: folder.to_owned(),
         source_id: [7; 32],
         source: "/models/a.gguf".into(),
+        packs_into_file: false,
     }
 }
 
@@ -209,5 +210,55 @@ fn an_unfinished_file_is_overwritten_unless_its_writer_lives() {
     drop(other); // as when its process is killed
     let path = saved(&folder);
     assert_eq!(folder.names().len(), 1);
+    verify(&path).unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_finished_is_removed() {
+    let folder = Folder::new();
+    let mut file = UnfinishedFile::create(&folder.path()).unwrap().unwrap();
+    file.append(&weights()[..1000]).unwrap();
+    assert_eq!(folder.names().len(), 1);
+    drop(file);
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn parts_that_are_appended_are_the_file() {
+    let folder = Folder::new();
+    let path = folder.path();
+    let mut file = UnfinishedFile::create(&path).unwrap().unwrap();
+    for part in weights().chunks(CHUNK / 3) {
+        file.append(part).unwrap();
+    }
+    file.finish(&header()).unwrap();
+    verify(&path).unwrap();
+    let arena = open(&path, &header()).unwrap().unwrap();
+    assert_eq!(bytes_of(&arena), weights());
+    assert_eq!(find(path.clone(), &header()).bytes, PAGE + BYTES);
+    assert!(find(path.clone(), &header()).found);
+    truncate(&path, 100);
+    assert!(!find(path, &header()).found);
+}
+
+#[test]
+fn who_waits_for_another_writer_leaves_its_file_whole() {
+    let folder = Folder::new();
+    let path = folder.path();
+    for finishes in [false, true] {
+        let mut other = UnfinishedFile::create(&path).unwrap().unwrap();
+        assert!(UnfinishedFile::create(&path).unwrap().is_none());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(UnfinishedFile::wait_to_create(&path).unwrap()));
+            other.append(&weights()).unwrap();
+            if finishes {
+                other.finish(&header()).unwrap();
+            } else {
+                drop(other);
+            }
+            waiting.join().unwrap();
+        });
+        assert_eq!(folder.names().len(), usize::from(finishes));
+    }
     verify(&path).unwrap();
 }

@@ -7,7 +7,7 @@ use crate::arena::Arena;
 use crate::dispatch::Level;
 use crate::format::TensorView;
 use crate::pack::{PANEL_COLUMNS, PackScratch, PanelKind, pack_panel};
-use crate::packed_file::{self, Header, PackedLocation, PackedState, Saving};
+use crate::packed_file::{self, Header, PackedFile, PackedLocation, PackedState, Saving};
 use crate::quant::DType;
 use crate::quantize::Quantizer;
 
@@ -60,13 +60,7 @@ impl Plan<'_> {
         let Some(location) = location else {
             return (None, PackedState::Off, None);
         };
-        let header = Header {
-            bytes: self.bytes(),
-            source_id: location.source_id,
-            plan: self.identity(),
-            digest: [0; 16],
-            source: location.source.clone(),
-        };
+        let header = self.header(location);
         let path = location.path(&header.plan);
         let state = match packed_file::open(&path, &header) {
             Ok(Some(arena)) => return (Some(arena), PackedState::Mapped(path), None),
@@ -74,6 +68,23 @@ impl Plan<'_> {
             Err(reason) => PackedState::Unusable(path.clone(), reason),
         };
         (None, state, Some(Saving { path, header }))
+    }
+
+    /// The file of the weights, which is not mapped.
+    pub(super) fn packed_file(&self, location: &PackedLocation) -> PackedFile {
+        let header = self.header(location);
+        packed_file::find(location.path(&header.plan), &header)
+    }
+
+    /// The header of the file, without the digest.
+    fn header(&self, location: &PackedLocation) -> Header {
+        Header {
+            bytes: self.bytes(),
+            source_id: location.source_id,
+            plan: self.identity(),
+            digest: [0; 16],
+            source: location.source.clone(),
+        }
     }
 }
 

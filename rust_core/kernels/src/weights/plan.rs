@@ -8,11 +8,13 @@ use crate::arena::{Arena, align_up};
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, TensorView};
-use crate::pack::{PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, pack_panel, panels_of};
+use crate::pack::{
+    PANEL_COLUMNS, PackScratch, PackedMatrix, PanelKind, outputs_of_panel, pack_panel, panels_of,
+};
 use crate::pool::Pool;
 use crate::quant::{DType, dequantize_row};
 use crate::quantize::{Quantizer, Role, WeightMode};
-use crate::spec::{ModelSpec, TensorRef, Tensors};
+use crate::spec::{ExpertsSpec, FeedForwardSpec, ModelSpec, TensorRef, Tensors};
 
 /// Bytes of the source after which a worker releases the pages that it has packed.
 const RELEASED_BYTES: usize = 4 << 20;
@@ -29,6 +31,28 @@ pub(super) struct Entry {
     pub segment: usize,
     pub inputs: usize,
     pub offset: usize,
+}
+
+impl Entry {
+    pub fn panels(&self) -> usize {
+        panels_of(self.outputs, self.segment)
+    }
+
+    pub fn panel_bytes(&self) -> usize {
+        self.kind.panel_bytes(self.inputs)
+    }
+
+    /// Whether it is a matrix of all experts, of which a step reads those that its rows choose.
+    pub fn is_of_experts(&self) -> bool {
+        self.role.starts_with("experts.")
+    }
+}
+
+/// Consecutive panels of a matrix, and where in an arena they are packed.
+pub(super) struct Piece {
+    pub entry: usize,
+    pub panels: Range<usize>,
+    pub at: usize,
 }
 
 /// A matrix that the model needs.
@@ -61,6 +85,8 @@ pub(super) struct Plan<'a> {
     /// The entries of each part, in the order in which a step reads them: the embeddings, each layer, and what follows.
     parts: Vec<Range<usize>>,
     bytes: usize,
+    /// Of the bytes, those of experts that a token does not use.
+    unused_bytes: usize,
     parameters: usize,
 }
 
@@ -77,6 +103,7 @@ impl<'a> Plan<'a> {
             entries: Vec::new(),
             parts: Vec::new(),
             bytes: 0,
+            unused_bytes: 0,
             parameters: 0,
         };
         let (vocab, hidden, tensors) = (spec.vocab_size, spec.hidden_size, &spec.tensors);
@@ -96,6 +123,9 @@ impl<'a> Plan<'a> {
         plan.part(tensors, &before)?;
         for layer in &spec.layers {
             plan.part(&layer.tensors, &super::layer::needed(spec, layer))?;
+            if let Some(FeedForwardSpec::Experts(experts)) = &layer.ffn {
+                plan.unused_bytes += plan.unused_bytes_of(experts);
+            }
         }
         let after = (!spec.tied_embeddings()).then(|| vocabulary("lm_head", hidden));
         plan.part(tensors, after.as_slice())?;
@@ -104,6 +134,19 @@ impl<'a> Plan<'a> {
 
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of the matrices that a token uses: all but those of the experts that it does not choose.
+    pub fn active_bytes(&self) -> usize {
+        self.bytes - self.unused_bytes
+    }
+
+    /// Bytes of the experts that a token does not choose, of the layer that was planned last.
+    fn unused_bytes_of(&self, experts: &ExpertsSpec) -> usize {
+        let last = self.parts.last().cloned().unwrap_or_default();
+        let of_experts = self.entries[last].iter().filter(|one| one.is_of_experts());
+        let each = of_experts.map(|one| one.panels() / experts.count * one.panel_bytes());
+        (experts.count - experts.used) * each.sum::<usize>()
     }
 
     pub fn parameters(&self) -> usize {
@@ -217,40 +260,49 @@ impl<'a> Plan<'a> {
 
     /// The entries of a part, without the experts': a step reads few of those, and a model may be larger than memory.
     pub fn read_by_every_step(&self, part: &Range<usize>) -> Vec<Range<usize>> {
-        let is_read = |entry: &usize| !self.entries[*entry].role.starts_with("experts.");
+        let is_read = |entry: &usize| !self.entries[*entry].is_of_experts();
         let read: Vec<usize> = part.clone().filter(is_read).collect();
         let runs = read.chunk_by(|one, next| one + 1 == *next);
         runs.map(|run| run[0]..run[run.len() - 1] + 1).collect()
     }
 
-    /// Pack some matrices in parallel, each worker its own panels, and release the source's pages.
+    /// The whole matrices of some entries, at their places in the arena of all.
+    pub fn whole(&self, entries: Range<usize>) -> Vec<Piece> {
+        let piece = |entry: usize| Piece {
+            entry,
+            panels: 0..self.entries[entry].panels(),
+            at: self.entries[entry].offset,
+        };
+        entries.map(piece).collect()
+    }
+
+    /// Pack some panels in parallel into zeroed memory, each worker its share of each piece, and release the source's pages.
     pub fn pack(
         &self,
-        entries: Range<usize>,
-        matrices: &[PackedMatrix],
+        pieces: &[Piece],
         arena: &Arena,
         level: Level,
         pool: &mut Pool,
     ) -> Result<(), KernelError> {
-        let tensors: Vec<Vec<TensorView<'_>>> = entries
-            .clone()
-            .map(|entry| self.parts_of(&self.entries[entry].place))
+        let tensors: Vec<Vec<TensorView<'_>>> = pieces
+            .iter()
+            .map(|piece| self.parts_of(&self.entries[piece.entry].place))
             .collect::<Result<_, _>>()?;
         pool.run(&|worker| {
             let (mut scratch, mut quantizer) = (PackScratch::default(), Quantizer::default());
             let mut stored = StoredRows::default();
-            for (entry, parts) in entries.clone().zip(&tensors) {
-                let (matrix, entry) = (&matrices[entry], &self.entries[entry]);
+            for (piece, parts) in pieces.iter().zip(&tensors) {
+                let entry = &self.entries[piece.entry];
                 let part_rows = entry.outputs / parts.len();
-                let size = matrix.panel_bytes();
+                let size = entry.panel_bytes();
                 let mut unreleased = 0..0; // rows of the tensor
-                for panel in worker.share(matrix.panels()) {
-                    // SAFETY: the panel is inside the arena and packed by this worker only.
-                    let out = unsafe {
-                        let start = arena.as_ptr().add(entry.offset + panel * size);
-                        std::slice::from_raw_parts_mut(start, size)
-                    };
-                    let outputs = matrix.panel_outputs(panel);
+                for nth in worker.share(piece.panels.len()) {
+                    let at = piece.at + nth * size;
+                    assert!(at + size <= arena.len());
+                    // SAFETY: the panel is inside the arena (checked) and packed by this worker only.
+                    let out =
+                        unsafe { std::slice::from_raw_parts_mut(arena.as_ptr().add(at), size) };
+                    let outputs = outputs_of_panel(piece.panels.start + nth, entry.segment);
                     // A panel has rows of one part: a part is as long as a segment, or there is one.
                     let (part, first) = (outputs.start / part_rows, outputs.start % part_rows);
                     let tensor = &parts[part];
@@ -278,8 +330,15 @@ impl<'a> Plan<'a> {
                 }
             }
         })?;
-        for name in entries.flat_map(|entry| self.entries[entry].place.names()) {
-            self.source.release(&name);
+        for piece in pieces {
+            let entry = &self.entries[piece.entry];
+            let outputs = |panel| outputs_of_panel(panel, entry.segment);
+            let part_rows = entry.outputs / entry.place.parts.max(1);
+            let first = outputs(piece.panels.start).start / part_rows;
+            let after = outputs(piece.panels.end - 1).end.div_ceil(part_rows);
+            for name in entry.place.names().take(after).skip(first) {
+                self.source.release(&name);
+            }
         }
         Ok(())
     }
