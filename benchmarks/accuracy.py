@@ -42,6 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.machine import say, write_result
 from engine.api.config import KvDtype, WeightMode
 from engine.executors.open_model import open_model
+from engine.text.tokenizer import Tokenizer
 from tests.parity.accuracy import PROSE, QUESTIONS, ProseScore, departures, score_prose
 from tests.parity.loading import load_stepper
 from tests.parity.reference import model_from_gguf
@@ -202,6 +203,11 @@ def rewritten(
         yield path
 
 
+def prompt_prefix(tokenizer: Tokenizer) -> list[int]:
+    """What a prompt begins with: BOS, if the model expects it."""
+    return [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+
+
 def measure(key: str, model: Path, original: Path) -> Row:
     """Measure a mode; `model` is the file with its weights, `original` the one that fp32 computes with."""
     mode, opened = MODES[key], open_model(model)
@@ -220,7 +226,7 @@ def measure(key: str, model: Path, original: Path) -> Row:
     )
     try:
         ids = opened.tokenizer.encode(PROSE.read_text())
-        (prose,) = score_prose([stepper], reference, ids)
+        (prose,) = score_prose([stepper], reference, ids, prefix=prompt_prefix(opened.tokenizer))
         margins = departures(stepper, reference, prompts)
         info = stepper.executor.info
         return Row(
@@ -255,7 +261,8 @@ class ContextRow:
 def measure_context(keys: list[str], model: Path, context: int) -> list[ContextRow]:
     """Score the long text with modes that share the weights of the file `model`."""
     reference = model_from_gguf(model)
-    ids = open_model(model).tokenizer.encode(topics[LONG_TEXT])[: LONG_TOKENS + 1]
+    tokenizer = open_model(model).tokenizer
+    ids, prefix = tokenizer.encode(topics[LONG_TEXT])[: LONG_TOKENS + 1], prompt_prefix(tokenizer)
     modes = [MODES[key] for key in keys]
     windows = LONG_TOKENS // context
     steppers = [
@@ -270,7 +277,10 @@ def measure_context(keys: list[str], model: Path, context: int) -> list[ContextR
     ]
     try:
         # A window's last token has nothing to predict.
-        scores = score_prose(steppers, reference, ids, length=context - 1, first=context // 2)
+        length = context - 1 - len(prefix)
+        scores = score_prose(
+            steppers, reference, ids, prefix=prefix, length=length, first=context // 2
+        )
         infos = [stepper.executor.info for stepper in steppers]
     finally:
         for stepper in steppers:

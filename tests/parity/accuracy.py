@@ -65,6 +65,7 @@ def score_prose(
     reference: PreTrainedModel,
     ids: Sequence[int],
     *,
+    prefix: Sequence[int] = (),
     length: int = CHUNK,
     first: int = 1,
 ) -> list[ProseScore]:
@@ -76,10 +77,13 @@ def score_prose(
         steppers: executors of the same weights.
         reference: transformers' model of these weights.
         ids: the text.
+        prefix: what each part begins with, as a prompt does: BOS, where a model expects it.
         length: most tokens of context.
         first: the first predicted token of a part, from 1, and thus the least number of tokens of context.
     """
-    parts = [ids[start : start + length + 1] for start in range(0, len(ids) - first, length)]
+    starts = range(0, len(ids) - first, length)
+    parts = [[*prefix, *ids[start : start + length + 1]] for start in starts]
+    first += len(prefix)
     runs = [[Run(part, 1, score=20) for part in parts] for _ in steppers]
     for stepper, own in zip(steppers, runs, strict=True):
         stepper.run(own)

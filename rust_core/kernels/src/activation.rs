@@ -1,9 +1,8 @@
-//! Activations of feed-forwards, a panel of 16 columns at a time.
+//! Activations of feed-forwards: some vectors of any kind ([`activate`]), and panels of 16 columns.
 //!
-//! SiLU, the most common one, has kernels of its own (`norm.rs`, `activation_quant/gated.rs`).
+//! `activation_quant/gated.rs` quantizes what [`activate`] computes.
 
-use crate::dispatch::Level;
-use crate::norm::silu_panel;
+use crate::norm::{gelu_lanes, sigmoid_divisors};
 use crate::simd::{LANES, Lanes, by_level, tanh};
 use crate::spec::Activation;
 
@@ -17,45 +16,143 @@ pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// `x * sigmoid(slope * x)` where `slope_x` is `slope * x`.
+/// The clamped SwiGLU's gate; NaN stays NaN.
 ///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn times_sigmoid<L: Lanes>(x: L, slope_x: L) -> L {
+unsafe fn clamp_gate<L: Lanes>(gate: L) -> L {
     // SAFETY: the caller's promise.
     unsafe {
-        let (zero, one) = (L::splat(0.0), L::splat(1.0));
-        // Beyond this range the sigmoid is 1 or negligible.
-        let power = zero.sub(slope_x.clamp(87.0)).exp();
-        x.div(one.add(power))
+        let limit = L::splat(CLAMP);
+        gate.select_less(limit, gate, limit).add(gate.sub(gate))
     }
 }
 
+/// What a kind with a sigmoid, `x * sigmoid(y)`, takes the sigmoid of.
+///
 /// # Safety
 /// The level's instructions are enabled.
 #[inline(always)]
-unsafe fn apply<L: Lanes>(kind: Activation, x: L) -> L {
+unsafe fn in_sigmoid<L: Lanes>(kind: Activation, x: L) -> L {
     // SAFETY: the caller's promise.
     unsafe {
         match kind {
-            Activation::Silu => times_sigmoid(x, x),
             Activation::GeluTanh => {
                 // tanh(u) = 2 sigmoid(2u) - 1, so x / 2 * (1 + tanh(u)) = x * sigmoid(2u).
                 let slope = 2.0 * (2.0 * std::f32::consts::FRAC_1_PI).sqrt();
                 let cubic = x
                     .mul(x)
                     .mul_add(L::splat(slope * 0.044_715), L::splat(slope));
-                times_sigmoid(x, cubic.mul(x))
+                cubic.mul(x)
             }
-            Activation::Gelu => crate::norm::gelu_lanes(x),
-            Activation::Relu2 => x.max(L::splat(0.0)).mul(x),
-            Activation::SwigluClamped => {
-                let limit = L::splat(CLAMP);
-                // NaN stays NaN.
-                let gate = x.select_less(limit, x, limit).add(x.sub(x));
-                times_sigmoid(gate, gate.mul(L::splat(CLAMPED_SLOPE)))
+            Activation::SwigluClamped => clamp_gate(x).mul(L::splat(CLAMPED_SLOPE)),
+            _ => x,
+        }
+    }
+}
+
+/// `act(gate) * up` of `N` contiguous vectors, or `act(gate)` if `up` is null; `KIND` is the index of the activation.
+///
+/// # Safety
+/// The level's instructions are enabled; 16 values for each vector at `gate`, and at `up` unless it is null.
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
+pub(crate) unsafe fn activate<L: Lanes, const KIND: usize, const N: usize>(
+    gate: *const f32,
+    up: *const f32,
+) -> [L; N] {
+    let kind = const { Activation::ALL[KIND] };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut values = [L::splat(0.0); N];
+        for i in 0..N {
+            let x = L::load(gate.add(i * LANES));
+            values[i] = match kind {
+                Activation::Gelu => gelu_lanes(x),
+                Activation::Relu2 => x.max(L::splat(0.0)).mul(x),
+                _ => in_sigmoid(kind, x),
+            };
+        }
+        if !matches!(kind, Activation::Gelu | Activation::Relu2) {
+            values = sigmoid_divisors(values);
+            for i in 0..N {
+                let mut x = L::load(gate.add(i * LANES));
+                if kind == Activation::SwigluClamped {
+                    x = clamp_gate(x);
+                }
+                values[i] = x.div(values[i]);
             }
+        }
+        if !up.is_null() {
+            for i in 0..N {
+                let mut factor = L::load(up.add(i * LANES));
+                if kind == Activation::SwigluClamped {
+                    factor = factor.clamp(CLAMP).add(L::splat(1.0));
+                }
+                values[i] = values[i].mul(factor);
+            }
+        }
+        values
+    }
+}
+
+/// `up` from value `at` on; null stays null.
+#[inline(always)]
+pub(crate) fn up_from(up: *const f32, at: usize) -> *const f32 {
+    if up.is_null() {
+        up
+    } else {
+        up.wrapping_add(at)
+    }
+}
+
+/// Call macro `$run` with the name of the activation, so that its kernel does not branch on it.
+macro_rules! by_activation {
+    ($kind:expr, $run:ident) => {
+        match $kind {
+            Activation::Silu => $run!(Silu),
+            Activation::GeluTanh => $run!(GeluTanh),
+            Activation::Gelu => $run!(Gelu),
+            Activation::Relu2 => $run!(Relu2),
+            Activation::SwigluClamped => $run!(SwigluClamped),
+        }
+    };
+}
+pub(crate) use by_activation;
+
+/// # Safety
+/// As [`activate_panel`], with the level's instructions enabled.
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "iterators over arrays of registers put them into memory"
+)]
+unsafe fn activate_rows<L: Lanes, const KIND: usize>(
+    gate: *const f32,
+    up: *const f32,
+    out: *mut f32,
+    out_stride: usize,
+    rows: usize,
+) {
+    const VECTORS: usize = 4;
+    let whole = rows / VECTORS * VECTORS;
+    // SAFETY: sixteen values of each row, and the instructions, by the caller's promise.
+    unsafe {
+        for row in (0..whole).step_by(VECTORS) {
+            let (gate, up) = (gate.add(row * LANES), up_from(up, row * LANES));
+            let values = activate::<L, KIND, VECTORS>(gate, up);
+            for i in 0..VECTORS {
+                values[i].store(out.add((row + i) * out_stride));
+            }
+        }
+        for row in whole..rows {
+            let (gate, up) = (gate.add(row * LANES), up_from(up, row * LANES));
+            let [value] = activate::<L, KIND, 1>(gate, up);
+            value.store(out.add(row * out_stride));
         }
     }
 }
@@ -63,7 +160,7 @@ unsafe fn apply<L: Lanes>(kind: Activation, x: L) -> L {
 /// # Safety
 /// As [`activate_panel`], with the level's instructions enabled.
 #[inline(always)]
-unsafe fn activate_body<L: Lanes>(
+unsafe fn activate_panel_body<L: Lanes>(
     kind: Activation,
     gate: *const f32,
     up: *const f32,
@@ -71,50 +168,23 @@ unsafe fn activate_body<L: Lanes>(
     out_stride: usize,
     rows: usize,
 ) {
-    for row in 0..rows {
-        // SAFETY: sixteen values of each row, and the instructions, by the caller's promise.
-        unsafe {
-            let mut value = apply(kind, L::load(gate.add(row * LANES)));
-            if !up.is_null() {
-                let mut factor = L::load(up.add(row * LANES));
-                if kind == Activation::SwigluClamped {
-                    factor = factor.clamp(CLAMP).add(L::splat(1.0));
-                }
-                value = value.mul(factor);
-            }
-            value.store(out.add(row * out_stride));
-        }
+    macro_rules! run {
+        ($kind:ident) => {{
+            const KIND: usize = Activation::$kind.index();
+            // SAFETY: the caller's promise.
+            unsafe { activate_rows::<L, KIND>(gate, up, out, out_stride, rows) }
+        }};
     }
+    by_activation!(kind, run);
 }
 
 by_level! {
+    /// `out = act(gate) * up`, or `act(gate)` if `up` is null, for a panel of 16 columns and `rows` rows. Rows of `out` are
+    /// `out_stride` floats apart, rows of `gate` and `up` are contiguous.
+    ///
     /// # Safety
-    /// As [`activate_panel`].
-    unsafe fn activate(kind: Activation, gate: *const f32, up: *const f32, out: *mut f32, out_stride: usize, rows: usize) = activate_body;
-}
-
-/// `out = act(gate) * up`, or `act(gate)` if `up` is null, for a panel of 16 columns and `rows` rows. Rows of `out` are
-/// `out_stride` floats apart, rows of `gate` and `up` are contiguous.
-///
-/// # Safety
-/// The machine has the level; all panels are valid for `rows` rows, and no other thread accesses `out`.
-pub unsafe fn activate_panel(
-    level: Level,
-    kind: Activation,
-    gate: *const f32,
-    up: *const f32,
-    out: *mut f32,
-    out_stride: usize,
-    rows: usize,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if kind == Activation::Silu && !up.is_null() {
-            silu_panel(level, gate, up, out, out_stride, rows);
-        } else {
-            activate(level, kind, gate, up, out, out_stride, rows);
-        }
-    }
+    /// The machine has the level; all panels are valid for `rows` rows, and no other thread accesses `out`.
+    pub unsafe fn activate_panel(kind: Activation, gate: *const f32, up: *const f32, out: *mut f32, out_stride: usize, rows: usize) = activate_panel_body;
 }
 
 /// # Safety
@@ -127,7 +197,8 @@ unsafe fn sigmoid_gate_body<L: Lanes>(x: &mut [f32], gate: &[f32]) {
     unsafe {
         for at in (0..whole).step_by(LANES) {
             let to = x.as_mut_ptr().add(at);
-            times_sigmoid(L::load(to), L::load(gate.as_ptr().add(at))).store(to);
+            let [divisor] = sigmoid_divisors([L::load(gate.as_ptr().add(at))]);
+            L::load(to).div(divisor).store(to);
         }
     }
     for (x, gate) in x[whole..].iter_mut().zip(&gate[whole..]) {
@@ -180,6 +251,7 @@ by_level! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::Level;
 
     fn exact(kind: Activation, x: f64, up: f64) -> f64 {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
@@ -208,17 +280,10 @@ mod tests {
 
     #[test]
     fn activations_match_double_precision_at_every_level() {
-        let kinds = [
-            Activation::Silu,
-            Activation::GeluTanh,
-            Activation::Gelu,
-            Activation::Relu2,
-            Activation::SwigluClamped,
-        ];
         let gate: Vec<f32> = (0..48).map(|i| (i as f32 - 24.0) * 0.45).collect();
         let up: Vec<f32> = (0..48).map(|i| (i as f32 * 0.7).sin() * 9.0).collect();
         for level in Level::ALL.into_iter().filter(|level| level.available()) {
-            for kind in kinds {
+            for kind in Activation::ALL {
                 let mut out = vec![0.0; 48];
                 // SAFETY: the level is available; three rows of sixteen.
                 unsafe {
@@ -232,6 +297,58 @@ mod tests {
                     assert!(error < allowed, "{level:?} {kind:?} {} {error}", gate[i]);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn silu_matches_double_precision_at_every_magnitude() {
+        for level in Level::ALL.into_iter().filter(|level| level.available()) {
+            for step in -200..200 {
+                let mut gate: [f32; 16] =
+                    std::array::from_fn(|lane| step as f32 + lane as f32 / 16.0);
+                let (original, up) = (gate, [0.75f32; 16]);
+                // SAFETY: the level is available; one row of sixteen.
+                unsafe {
+                    activate_panel(
+                        level,
+                        Activation::Silu,
+                        gate.as_ptr(),
+                        up.as_ptr(),
+                        gate.as_mut_ptr(),
+                        16,
+                        1,
+                    )
+                };
+                for (x, y) in original.iter().zip(gate) {
+                    let x = f64::from(*x);
+                    let exact = 0.75 * x / (1.0 + (-x).exp());
+                    assert!(
+                        (f64::from(y) - exact).abs() <= 1e-6 * exact.abs() + 1e-30,
+                        "{x} {y}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silu_propagates_nan_and_infinity() {
+        for level in Level::ALL.into_iter().filter(|level| level.available()) {
+            let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
+            gate[3] = f32::NAN;
+            // SAFETY: the level is available; one row of sixteen.
+            unsafe {
+                activate_panel(
+                    level,
+                    Activation::Silu,
+                    gate.as_ptr(),
+                    up.as_ptr(),
+                    gate.as_mut_ptr(),
+                    16,
+                    1,
+                )
+            };
+            assert!(gate[3].is_nan() && gate[2].is_finite());
         }
     }
 

@@ -6,13 +6,15 @@
 
 use proptest::prelude::*;
 
+use crate::activation::activate_panel;
 use crate::activation_quant::{
-    GroupColumn, ScaleMode, TILE_ROWS, TileGroup, quantize_gated, quantize_row, quantize_tile,
+    GroupColumn, NO_OUTLIER, QuantForm, ScaleMode, TILE_ROWS, TileGroup, quantize_gated,
+    quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, RowTile, copy_row};
 use crate::dispatch::Level;
 use crate::guarded::{Guarded, on_both_sides};
-use crate::norm::{gelu, layer_norm, rms_norm, silu_panel};
+use crate::norm::{gelu, layer_norm, rms_norm};
 use crate::pack::layout::GROUP;
 use crate::pack::tests::{Random, TestTensor};
 use crate::quant::DType;
@@ -21,6 +23,7 @@ use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
 use crate::sampler::{
     self, MAX_TOP_LOGPROBS, RowContext, SamplingRow, sample, score, token_id_logprobs,
 };
+use crate::spec::Activation;
 use crate::spec::tests::tiny_rope;
 
 fn levels() -> impl Iterator<Item = Level> {
@@ -54,8 +57,13 @@ proptest! {
             let stride = 16 + gap;
             let mut out = random((rows - 1) * stride + 16, seed);
             let (gate, up) = (random(rows * 16, seed), random(rows * 16, 1));
-            // SAFETY: the level is available; `rows` rows of 16 each.
-            unsafe { silu_panel(level, gate.as_ptr(), up.as_ptr(), out.as_mut_ptr(), stride, rows) };
+            for kind in Activation::ALL {
+                for up in [up.as_ptr(), std::ptr::null()] {
+                    let out = out.as_mut_ptr();
+                    // SAFETY: the level is available; `rows` rows of 16 each.
+                    unsafe { activate_panel(level, kind, gate.as_ptr(), up, out, stride, rows) };
+                }
+            }
         });
     }
 
@@ -91,15 +99,22 @@ proptest! {
             let mut tiles = Guarded::filled(TileGroup::default(), tiles_count * groups);
             let empty = RowTile { codes: [[0; GROUP]; ROWS] };
             let mut row_tiles = Guarded::filled(empty, rows.div_ceil(ROWS) * groups);
+            let mut outlier_positions = Guarded::filled([NO_OUTLIER; TILE_ROWS], tiles_count * groups);
             let (gate, up) = (random(rows * GROUP, seed), random(rows * GROUP, 1));
-            for group in 0..groups {
+            for (group, keep_outliers) in (0..groups).flat_map(|group| [(group, false), (group, true)]) {
                 let to = GroupColumn {
                     tiles: tiles.as_mut_ptr().wrapping_add(group),
+                    outlier_positions: outlier_positions.as_mut_ptr().wrapping_add(group),
                     row_tiles: row_tiles.as_mut_ptr().wrapping_add(group),
                     groups,
                 };
-                // SAFETY: the level is available; the destination holds every row.
-                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, ScaleMode::PowerOfTwo, to) };
+                let form = QuantForm { scale_mode: ScaleMode::PowerOfTwo, keep_outliers };
+                for kind in Activation::ALL {
+                    for up in [up.as_ptr(), std::ptr::null()] {
+                        // SAFETY: the level is available; the destination holds every row.
+                        unsafe { quantize_gated(level, kind, gate.as_ptr(), up, rows, form, to) };
+                    }
+                }
             }
         });
     }

@@ -1,4 +1,4 @@
-//! Normalisation (RMS and layer norm) and activations (gated SiLU and GELU).
+//! Normalisation (RMS and layer norm), and vectors of sigmoids, gated SiLU and GELU.
 
 use crate::activation_quant::TILE_ROWS;
 use crate::simd::{LANES, Lanes, ROUND_TO_EXPONENT, by_level};
@@ -247,29 +247,27 @@ by_level! {
     pub unsafe fn gelu(x: &mut [f32]) = gelu_body;
 }
 
-/// `silu(gate) * up` of `N` contiguous vectors, the sigmoid within 4 ulp.
+/// `1 + e^-x` of `N` vectors: the sigmoids' reciprocals, within 4 ulp. NaN becomes a number, so that it has to reach the
+/// result by what is divided.
 ///
-/// `silu(x) = x / (1 + e^-x)`. One vector is a dependency chain of twenty operations, so several are interleaved to hide the
-/// latency. The exponential is inlined without the range handling of [`Lanes::exp`], which is not needed here.
+/// One vector is a dependency chain of twenty operations, so several are interleaved to hide the latency. The exponential is
+/// inlined without the range handling of [`Lanes::exp`], which is not needed here.
 ///
 /// # Safety
-/// The level's instructions are enabled; 16 values for each vector at both pointers.
+/// The level's instructions are enabled.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
     reason = "iterators over arrays of registers put them into memory"
 )]
-pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
-    gate: *const f32,
-    up: *const f32,
-) -> [L; N] {
-    // SAFETY: sixteen elements each and the instructions by the caller's promise.
+pub(crate) unsafe fn sigmoid_divisors<L: Lanes, const N: usize>(x: [L; N]) -> [L; N] {
+    // SAFETY: the instructions by the caller's promise.
     unsafe {
         let (one, round) = (L::splat(1.0), L::splat(ROUND_TO_EXPONENT));
         let (mut r, mut power, mut p) = ([one; N], [one; N], [one; N]);
         for i in 0..N {
-            // Beyond this range e^-x is not a normal number and the sigmoid is 1 or negligible. NaN propagates through `x`.
-            r[i] = L::load(gate.add(i * LANES)).clamp(87.0);
+            // Beyond this range e^-x is not a normal number and the sigmoid is 1 or negligible.
+            r[i] = x[i].clamp(87.0);
         }
         // Cody-Waite reduction: e^-x = 2^n e^-r, with n the integer nearest to -x / ln 2.
         for i in 0..N {
@@ -297,54 +295,38 @@ pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
         for i in 0..N {
             p[i] = p[i].mul_add(power[i].pow2_of_rounded(), one);
         }
-        for i in 0..N {
-            p[i] = L::load(gate.add(i * LANES)).div(p[i]);
-        }
-        for i in 0..N {
-            p[i] = p[i].mul(L::load(up.add(i * LANES)));
-        }
         p
     }
 }
 
+/// `silu(gate) * up` of `N` contiguous vectors: `gate / (1 + e^-gate) * up`.
+///
 /// # Safety
-/// As [`silu_panel`], with the level's instructions enabled.
+/// The level's instructions are enabled; 16 values for each vector at both pointers.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
     reason = "iterators over arrays of registers put them into memory"
 )]
-unsafe fn silu_panel_body<L: Lanes>(
+pub(crate) unsafe fn silu_gate<L: Lanes, const N: usize>(
     gate: *const f32,
     up: *const f32,
-    out: *mut f32,
-    out_stride: usize,
-    rows: usize,
-) {
-    const VECTORS: usize = 4;
-    let whole = rows / VECTORS * VECTORS;
-    // SAFETY: as promised by the caller, row by row.
+) -> [L; N] {
+    // SAFETY: sixteen elements each and the instructions by the caller's promise.
     unsafe {
-        for row in (0..whole).step_by(VECTORS) {
-            let gated = silu_gate::<L, VECTORS>(gate.add(row * LANES), up.add(row * LANES));
-            for i in 0..VECTORS {
-                gated[i].store(out.add((row + i) * out_stride));
-            }
+        let mut values = [L::splat(0.0); N];
+        for i in 0..N {
+            values[i] = L::load(gate.add(i * LANES));
         }
-        for row in whole..rows {
-            let [gated] = silu_gate::<L, 1>(gate.add(row * LANES), up.add(row * LANES));
-            gated.store(out.add(row * out_stride));
+        values = sigmoid_divisors(values);
+        for i in 0..N {
+            values[i] = L::load(gate.add(i * LANES)).div(values[i]);
         }
+        for i in 0..N {
+            values[i] = values[i].mul(L::load(up.add(i * LANES)));
+        }
+        values
     }
-}
-
-by_level! {
-    /// `out = silu(gate) * up` for a panel of 16 columns and `rows` rows. Rows of `out` are `out_stride` floats apart, rows of
-    /// `gate` and `up` are contiguous.
-    ///
-    /// # Safety
-    /// The machine has the level; all panels are valid for `rows` rows, and no other thread accesses `out`.
-    pub unsafe fn silu_panel(gate: *const f32, up: *const f32, out: *mut f32, out_stride: usize, rows: usize) = silu_panel_body;
 }
 
 #[cfg(test)]
@@ -428,38 +410,6 @@ mod tests {
                     "{level:?} {x} {lanes:?}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn silu_matches_double_precision_at_every_magnitude() {
-        for level in Level::ALL.into_iter().filter(|level| level.available()) {
-            for step in -200..200 {
-                let mut gate: [f32; 16] =
-                    std::array::from_fn(|lane| step as f32 + lane as f32 / 16.0);
-                let (original, up) = (gate, [0.75f32; 16]);
-                // SAFETY: the level is available; one row of sixteen.
-                unsafe { silu_panel(level, gate.as_ptr(), up.as_ptr(), gate.as_mut_ptr(), 16, 1) };
-                for (x, y) in original.iter().zip(gate) {
-                    let x = f64::from(*x);
-                    let exact = 0.75 * x / (1.0 + (-x).exp());
-                    assert!(
-                        (f64::from(y) - exact).abs() <= 1e-6 * exact.abs() + 1e-30,
-                        "{x} {y}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn silu_propagates_nan_and_infinity() {
-        for level in Level::ALL.into_iter().filter(|level| level.available()) {
-            let (mut gate, up) = ([1.0f32; 16], [1.0f32; 16]);
-            gate[3] = f32::NAN;
-            // SAFETY: the level is available; one row of sixteen.
-            unsafe { silu_panel(level, gate.as_ptr(), up.as_ptr(), gate.as_mut_ptr(), 16, 1) };
-            assert!(gate[3].is_nan() && gate[2].is_finite());
         }
     }
 }

@@ -29,7 +29,7 @@ const MIN_LOGIT_ROWS: usize = 32;
 pub struct QuantBuffers {
     /// `[ceil(rows / 4), widest / 32]`
     pub tiles: Buffer<TileGroup>,
-    /// As many; written for normalized rows only.
+    /// As many; written only where outliers are kept.
     pub outlier_positions: Buffer<OutlierPositions>,
     /// `[ceil(rows / 16), widest / 32]`; written, and so backed by memory, on level `amx` only.
     pub row_tiles: Buffer<RowTile>,
@@ -129,7 +129,7 @@ pub struct Scratch {
     pub branch: Buffer<f32>,
     /// `[tokens, layers * width]`: each layer's own embeddings of the tokens, if they have any.
     pub per_layer: Buffer<f32>,
-    /// `[tokens, intermediate]`: `silu(gate) * up`, if the down projection takes floats.
+    /// `[tokens, intermediate]`: activated columns, if the down projection takes floats, and of few rows before they are quantized.
     pub gate: Buffer<f32>,
     /// The same, if the down projection takes quantized rows.
     pub gated: QuantBuffers,

@@ -323,12 +323,13 @@ impl Step<'_> {
         }
     }
 
-    /// The residual stream, normalized with `norm` if there is one.
+    /// The residual stream, normalized with `norm` if there is one. Its outliers are kept.
     fn hidden<'a>(&'a self, norm: Option<&'a Norm>) -> Source<'a> {
         Source {
             rows: self.hidden_rows(),
             index: None,
             norm,
+            keep_outliers: true,
         }
     }
 
@@ -504,6 +505,7 @@ impl Step<'_> {
             rows: self.attention_rows(),
             index: self.is_narrowed(index).then_some(self.logit_tokens),
             norm,
+            keep_outliers: norm.is_some(),
         };
         let rows = self.rows_after_attention(index);
         let counter = self.prepare_counter(index, OUTPUT);

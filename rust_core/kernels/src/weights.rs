@@ -40,6 +40,9 @@ pub struct Linear {
     pub matrix: PackedMatrix,
     /// 16 values per panel; empty if there is no bias.
     bias: Vec<f32>,
+    /// Whether a norm follows before the outputs are added to the residual stream. It makes small outputs as large as any,
+    /// and errors with them, so that the inputs are quantized more precisely.
+    pub normalized_outputs: bool,
 }
 
 impl Linear {
@@ -47,6 +50,7 @@ impl Linear {
         Self {
             matrix,
             bias: Vec::new(),
+            normalized_outputs: false,
         }
     }
 

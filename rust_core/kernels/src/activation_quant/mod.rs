@@ -6,7 +6,8 @@
 //! `OUTLIER_RATIO` (3) times the next largest is therefore an outlier: its code is 0, its value is kept in fp32, and it is
 //! multiplied separately. Measured on prose with the demo model ([`ScaleMode::MaxAbs`]; mean KL against exact activations):
 //! 0.0031 without outliers, 0.0010 at a ratio of 3, 0.0007 at 2, with one to four outliers per row of 576. Such channels are
-//! caused by the weights of a norm: outliers in the attention output and in the gated MLP input would gain only 0.00015.
+//! caused by the weights of a norm: outliers in the attention output and in the gated MLP input would gain only 0.00015, so
+//! that these are kept in some models only ([`QuantForm`]).
 //!
 //! Sums of codes are stored for weights with an offset: `Σ (s·c + m)·x = s·Σ c·x + m·Σ x`. A group with a NaN or an
 //! infinity gets a NaN scale, so that the results of this row, and of no other, are NaN.
@@ -92,6 +93,14 @@ unsafe impl crate::arena::Plain for TileGroup {}
 
 /// Minimum ratio of an outlier to the next largest input of its group.
 const OUTLIER_RATIO: f32 = 3.0;
+
+/// How rows are quantised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuantForm {
+    pub scale_mode: ScaleMode,
+    /// Whether outliers are kept in fp32.
+    pub keep_outliers: bool,
+}
 
 /// Index within a group of the outlier of each of a tile's rows, or [`NO_OUTLIER`]. The outlier's code is 0.
 pub type OutlierPositions = [u8; TILE_ROWS];

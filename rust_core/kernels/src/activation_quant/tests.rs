@@ -1,10 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::activation::activate_panel;
 use crate::amx::row_tiles::{self, RowTile, copy_row};
 use crate::dispatch::Level;
-use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile, silu_panel};
+use crate::norm::{rms_norm, rms_scale, rms_scales_of_tile};
 use crate::pack::tests::Random;
+use crate::spec::Activation;
 
 /// An input kept in fp32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -229,8 +231,10 @@ proptest! {
     }
 
     #[test]
-    fn fused_gating_equals_gating_then_quantizing(
-        rows in 1usize..38, groups in 1usize..4, seed: u64, scale_mode in scale_modes(),
+    fn fused_activation_equals_activation_then_quantizing(
+        rows in 1usize..38, groups in 1usize..4, seed: u64,
+        kind in prop::sample::select(Activation::ALL.to_vec()), gated: bool,
+        scale_mode in scale_modes(), keep_outliers: bool,
         large_values in prop::collection::vec((any::<prop::sample::Index>(), value()), 0..20),
         bad in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(vec![
             f32::NAN, f32::INFINITY
@@ -250,7 +254,11 @@ proptest! {
             at / GROUP % rows
         });
         let tiles = rows.div_ceil(TILE_ROWS);
+        let form = QuantForm { scale_mode, keep_outliers };
+        let gate_at = |at: usize| gate.as_ptr().wrapping_add(at);
+        let up_at = |at: usize| if gated { up.as_ptr().wrapping_add(at) } else { std::ptr::null() };
         for level in levels() {
+            let mut outlier_positions = vec![[1; TILE_ROWS]; tiles * groups];
             let mut joined_tiles = vec![TileGroup::default(); tiles * groups];
             let empty = RowTile { codes: [[1; GROUP]; row_tiles::ROWS] };
             let mut row_tiles = vec![empty; rows.div_ceil(row_tiles::ROWS) * groups];
@@ -260,19 +268,19 @@ proptest! {
             for group in (0..groups).rev() {
                 let to = GroupColumn {
                     tiles: &raw mut joined_tiles[group],
+                    outlier_positions: &raw mut outlier_positions[group],
                     row_tiles: &raw mut row_tiles[group],
                     groups,
                 };
-                let from = group * rows * GROUP;
-                let (gate, up) = (&gate[from..][..rows * GROUP], &up[from..][..rows * GROUP]);
+                let first = group * rows * GROUP;
                 // SAFETY: the level is available; the destination holds every row.
-                unsafe { quantize_gated(level, gate.as_ptr(), up.as_ptr(), rows, scale_mode, to) };
+                unsafe { quantize_gated(level, kind, gate_at(first), up_at(first), rows, form, to) };
                 for row in 0..rows {
                     for half in [0, 16] {
                         let out = &raw mut written[(row * groups + group) * GROUP + half];
-                        let from = row * GROUP + half;
+                        let from = first + row * GROUP + half;
                         // SAFETY: the level is available; sixteen floats each.
-                        unsafe { silu_panel(level, &raw const gate[from], &raw const up[from], out, 16, 1) };
+                        unsafe { activate_panel(level, kind, gate_at(from), up_at(from), out, 16, 1) };
                     }
                 }
             }
@@ -280,11 +288,17 @@ proptest! {
                 let (tile, lane) = (row / TILE_ROWS, row % TILE_ROWS);
                 let groups_of = |tile: usize| &joined_tiles[tile * groups..][..groups];
                 let row_written = &written[row * groups * GROUP..][..groups * GROUP];
-                let (alone, _) = normalized_and_quantized(level, row_written, None, scale_mode, false);
+                let (alone, outliers) = normalized_and_quantized(level, row_written, None, scale_mode, keep_outliers);
                 let got = bits_of(lane, groups_of(tile).iter());
-                prop_assert_eq!(&got, &bits(&alone), "{:?} row {}", level, row);
+                prop_assert_eq!(&got, &bits(&alone), "{:?} {:?} row {}", level, kind, row);
+                if keep_outliers {
+                    let positions = &outlier_positions[tile * groups..][..groups];
+                    prop_assert_eq!(outliers_of(lane, groups_of(tile), positions), outliers, "{:?}", level);
+                }
                 let is_bad = groups_of(tile).iter().any(|group| group.scales[lane].is_nan());
-                prop_assert_eq!(is_bad, poisoned == Some(row));
+                // The square of a large number may be infinite.
+                prop_assert_eq!(is_bad, row_written.iter().any(|x| !x.is_finite()));
+                prop_assert!(is_bad || poisoned != Some(row));
                 // SAFETY: the destination holds every row.
                 unsafe { copy_row(row, groups_of(tile), expected_row_tiles.as_mut_ptr(), groups) };
                 for group in 0..groups {

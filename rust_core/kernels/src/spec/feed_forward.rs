@@ -23,6 +23,26 @@ pub enum Activation {
     SwigluClamped,
 }
 
+impl Activation {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::Silu,
+        Self::GeluTanh,
+        Self::Gelu,
+        Self::Relu2,
+        Self::SwigluClamped,
+    ];
+
+    /// Index in [`Self::ALL`], for const parameters.
+    pub const fn index(self) -> usize {
+        let mut index = 0;
+        while Self::ALL[index] as usize != self as usize {
+            index += 1;
+        }
+        index
+    }
+}
+
 /// A feed-forward network; gated if the layer has a `gate`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

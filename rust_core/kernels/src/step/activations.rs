@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use super::rows_view::RowsView;
 use super::{Step, barrier_wait};
 use crate::activation_quant::{
-    GroupColumn, QuantRows, RowsNorm, ScaleMode, TILE_ROWS, quantize_row, quantize_tile,
+    GroupColumn, QuantForm, QuantRows, RowsNorm, ScaleMode, TILE_ROWS, quantize_row, quantize_tile,
 };
 use crate::amx::row_tiles::{ROWS, copy_row};
 use crate::dispatch::Level;
@@ -18,21 +18,35 @@ use crate::phase_clock::Phase;
 use crate::pool::Worker;
 use crate::scratch::{QuantBuffers, REDUNDANT_ROWS, WorkerScratch};
 use crate::simd::prefetch_line;
-use crate::spec::{Activation, NormKind};
-use crate::weights::{Linear, MlpWeights, Norm};
+use crate::spec::NormKind;
+use crate::weights::{Linear, Norm};
 use crate::work_share::Parts;
 
-/// The scale mode of activations for `users`: powers of two are faster where all quantized weights are packed as integer pairs.
-pub(super) fn scale_mode_for(users: &[&Linear]) -> ScaleMode {
+/// How rows are quantized for `users`: with outliers kept in fp32 where `keep_outliers` says so, as in rows of the residual
+/// stream. Scales that are powers of two are faster where all quantized weights are packed as integer pairs.
+///
+/// If a norm follows ([`Linear::normalized_outputs`]), scales are as small as possible and outliers are always kept: with
+/// Gemma 3 270M this makes the errors of the output projection 1.7 times smaller and those of the down projection 3 times.
+pub(super) fn quant_form(users: &[&Linear], keep_outliers: bool) -> QuantForm {
+    if users.iter().any(|user| user.normalized_outputs) {
+        return QuantForm {
+            scale_mode: ScaleMode::MaxAbs,
+            keep_outliers: true,
+        };
+    }
     let paired = |user: &&Linear| match user.matrix.kind {
         PanelKind::Quant(layout) => layout.offset == Offset::Paired,
         _ => false,
     };
     let mut quantized = users.iter().filter(|user| user.matrix.kind.is_quantized());
-    if quantized.all(paired) {
+    let scale_mode = if quantized.all(paired) {
         ScaleMode::PowerOfTwo
     } else {
         ScaleMode::MaxAbs
+    };
+    QuantForm {
+        scale_mode,
+        keep_outliers,
     }
 }
 
@@ -44,18 +58,31 @@ pub(super) struct Source<'a> {
     pub index: Option<&'a [usize]>,
     /// The norm applied to them, if any.
     pub norm: Option<&'a Norm>,
+    /// Whether their outliers are kept in fp32, whatever is computed with them.
+    pub keep_outliers: bool,
 }
 
 /// In what form the activated columns of a feed-forward are written for the down projection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gating {
-    /// As floats, panel by panel. The next phase quantizes them if it needs to.
+    /// As floats, panel by panel.
     Floats,
     /// As floats; the groups of a part are quantized when the part is complete. With few rows, quantizing single groups
     /// would leave most lanes empty.
     Parts,
     /// Quantized, one group of all rows at a time; the floats are never written.
     Groups,
+}
+
+impl Gating {
+    /// For `rows` rows of `down`.
+    pub(super) fn of(down: &Linear, rows: usize) -> Self {
+        match down.matrix.kind.is_quantized() {
+            false => Self::Floats,
+            true if rows <= REDUNDANT_ROWS => Self::Parts,
+            true => Self::Groups,
+        }
+    }
 }
 
 impl Step<'_> {
@@ -84,8 +111,8 @@ impl Step<'_> {
             &self.scratch.activations
         };
         let (stride, groups) = (inputs.next_multiple_of(PANEL_COLUMNS), inputs / GROUP);
-        let scale_mode = scale_mode_for(users);
-        let quant = self.quant_rows(&buffers.quant, inputs, norm.is_some());
+        let form = quant_form(users, source.keep_outliers);
+        let quant = self.quant_rows(&buffers.quant, inputs, form);
         // Floats are needed by float GEMMs alone, which read them in place if they are neither normalized nor selected.
         let needs_floats = users.iter().any(|user| !user.matrix.kind.is_quantized());
         let copied =
@@ -97,7 +124,7 @@ impl Step<'_> {
         };
         let activations = Activations {
             quant: quantize.then_some(quant),
-            scale_mode,
+            scale_mode: form.scale_mode,
             float,
             float_stride,
         };
@@ -143,9 +170,9 @@ impl Step<'_> {
                     let (all, quant) = ((0..groups, groups), &buffers.quant);
                     if layer_norm_of.is_some() {
                         let x = |row| buffers.float.slice(row * stride, inputs);
-                        self.quantize_rows(quant, tile_rows, x, None, scale_mode, all);
+                        self.quantize_rows(quant, tile_rows, x, None, form, all);
                     } else {
-                        self.quantize_rows(quant, tile_rows, x, norm, scale_mode, all);
+                        self.quantize_rows(quant, tile_rows, x, norm, form, all);
                     }
                 }
             }
@@ -163,11 +190,11 @@ impl Step<'_> {
         &self,
         buffers: &QuantBuffers,
         inputs: usize,
-        normalized: bool,
+        form: QuantForm,
     ) -> QuantRows {
         QuantRows {
             tiles: buffers.tiles.ptr(),
-            outlier_positions: if normalized {
+            outlier_positions: if form.keep_outliers {
                 buffers.outlier_positions.ptr()
             } else {
                 std::ptr::null()
@@ -192,7 +219,7 @@ impl Step<'_> {
         rows: Range<usize>,
         x: impl Fn(usize) -> &'x [f32],
         norm: Option<&[f32]>,
-        scale_mode: ScaleMode,
+        form: QuantForm,
         (groups, all): (Range<usize>, usize),
     ) {
         let (level, eps) = (self.model.level, self.model.spec.norm_eps);
@@ -200,8 +227,10 @@ impl Step<'_> {
         // SAFETY: the caller's promise; the level was checked at load.
         unsafe {
             let tile = buffers.tiles.slice_mut(first, groups.len());
-            let mut outlier_positions =
-                norm.map(|_| buffers.outlier_positions.slice_mut(first, groups.len()));
+            let mut outlier_positions = form
+                .keep_outliers
+                .then(|| buffers.outlier_positions.slice_mut(first, groups.len()));
+            let scale_mode = form.scale_mode;
             if rows.len() == TILE_ROWS {
                 let x = std::array::from_fn(|lane| x(rows.start + lane));
                 let norm = norm.map(|weight| RowsNorm {
@@ -235,26 +264,16 @@ impl Step<'_> {
         }
     }
 
-    /// The form in which the down projection of `mlp` takes `rows` activated rows.
-    pub(super) fn gating(&self, mlp: &MlpWeights, activation: Activation, rows: usize) -> Gating {
-        let fused = mlp.gate.is_some() && activation == Activation::Silu;
-        match mlp.down.matrix.kind.is_quantized() {
-            false => Gating::Floats,
-            true if rows <= REDUNDANT_ROWS => Gating::Parts,
-            true if fused => Gating::Groups,
-            true => Gating::Floats,
-        }
-    }
-
-    /// The quantized activated rows, if the phase before wrote such.
-    pub(super) fn gated(
-        &self,
-        mlp: &MlpWeights,
-        activation: Activation,
-        rows: usize,
-    ) -> Option<QuantRows> {
-        let quantized = self.gating(mlp, activation, rows) != Gating::Floats;
-        quantized.then(|| self.quant_rows(&self.scratch.gated, mlp.down.matrix.inputs, false))
+    /// The activated rows for `down`, as the phase before wrote them, if it takes quantized rows.
+    pub(super) fn gated(&self, down: &Linear) -> Option<Activations> {
+        let form = quant_form(&[down], false);
+        let quantized = down.matrix.kind.is_quantized();
+        quantized.then(|| Activations {
+            quant: Some(self.quant_rows(&self.scratch.gated, down.matrix.inputs, form)),
+            scale_mode: form.scale_mode,
+            float: std::ptr::null(),
+            float_stride: 0,
+        })
     }
 
     /// Quantize groups `groups` of `rows` gated rows for `down`.
@@ -267,7 +286,7 @@ impl Step<'_> {
         rows: usize,
         down: &Linear,
     ) {
-        let (scale_mode, all) = (scale_mode_for(&[down]), down.matrix.inputs / GROUP);
+        let (form, all) = (quant_form(&[down], false), down.matrix.inputs / GROUP);
         let columns = self
             .gate_rows()
             .columns(groups.start * GROUP, groups.len() * GROUP);
@@ -278,7 +297,7 @@ impl Step<'_> {
                 let tile_rows = tile..rows.min(tile + TILE_ROWS);
                 let gated = &self.scratch.gated;
                 let groups = (groups.clone(), all);
-                self.quantize_rows(gated, tile_rows, x, None, scale_mode, groups);
+                self.quantize_rows(gated, tile_rows, x, None, form, groups);
             }
         }
     }
@@ -300,6 +319,10 @@ impl Step<'_> {
         let (tile, row_tile) = (first / TILE_ROWS, first / ROWS);
         GroupColumn {
             tiles: gated.tiles.ptr().wrapping_add(tile * groups + group),
+            outlier_positions: gated
+                .outlier_positions
+                .ptr()
+                .wrapping_add(tile * groups + group),
             row_tiles: if self.model.level == Level::Amx {
                 let row_tiles = gated.row_tiles.ptr();
                 row_tiles.wrapping_add(row_tile * groups + group)

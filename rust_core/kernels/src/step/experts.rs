@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::activations::scale_mode_for;
+use super::activations::quant_form;
 use super::rows_view::RowsView;
 use super::{ADD_FFN, CHOOSE, DOWN, GATE_UP, ROUTER, SHARED_ROUTER, Step, Target, barrier_wait};
 use crate::activation::{activate_panel, sigmoid};
@@ -448,17 +448,17 @@ impl Step<'_> {
             _ => *activations,
         };
         let each = network.item_panels();
-        let fused = network.is_quantized()
-            && rows > REDUNDANT_ROWS
-            && mlp.gate.is_some()
-            && network.activation == Activation::Silu;
+        let fused = network.is_quantized() && rows > REDUNDANT_ROWS;
         let at_once = if fused { each } else { 1 };
         let columns = at_once * PANEL_COLUMNS;
         let (gate, up) = (
             RowsView::of(memory.gate, columns),
             RowsView::of(memory.up, columns),
         );
-        let (groups, scale_mode) = (mlp.down.matrix.inputs / GROUP, scale_mode_for(&[&mlp.down]));
+        let (groups, form) = (
+            mlp.down.matrix.inputs / GROUP,
+            quant_form(&[&mlp.down], false),
+        );
         // Items whose activated floats fit this worker's buffer, if they are quantized afterwards.
         let width = each * PANEL_COLUMNS;
         let several = (memory.activated.len() / (rows * width)).max(1);
@@ -484,7 +484,11 @@ impl Step<'_> {
                 // rows. The level was checked at load.
                 unsafe {
                     network.multiply_gate_and_up(&mut gemm, these, (gate, up), following);
-                    let (up_out, gate_out) = (up.ptr(0), gate.ptr(0));
+                    let kind = network.activation;
+                    let (x, by) = match &mlp.gate {
+                        Some(_) => (gate.ptr(0), up.ptr(0).cast_const()),
+                        None => (up.ptr(0), std::ptr::null()),
+                    };
                     if fused {
                         let to = self.group_of(
                             self.activated_quant(network),
@@ -492,15 +496,11 @@ impl Step<'_> {
                             network.first_tiled_row(),
                             groups,
                         );
-                        quantize_gated(level, gate_out, up_out, rows, scale_mode, to);
+                        quantize_gated(level, kind, x, by, rows, form, to);
                     } else {
                         let out = out.columns((panel - panels.start) * PANEL_COLUMNS, columns);
-                        let (x, by) = match &mlp.gate {
-                            Some(_) => (gate_out, up_out.cast_const()),
-                            None => (up_out, std::ptr::null()),
-                        };
                         let (to, stride) = (out.ptr(0), out.stride());
-                        activate_panel(level, network.activation, x, by, to, stride, rows);
+                        activate_panel(level, kind, x, by, to, stride, rows);
                     }
                 }
             }
@@ -517,14 +517,14 @@ impl Step<'_> {
     /// This worker wrote them, and no other worker uses these groups.
     unsafe fn quantize_items(&self, network: &Network<'_>, items: Range<usize>, from: RowsView) {
         let down = &network.mlp.down;
-        let (mode, all) = (scale_mode_for(&[down]), down.matrix.inputs / GROUP);
+        let (form, all) = (quant_form(&[down], false), down.matrix.inputs / GROUP);
         let (first, to) = (network.first_tiled_row(), self.activated_quant(network));
         for tile in (0..network.rows).step_by(TILE_ROWS) {
             // SAFETY: the caller's promise.
             unsafe {
                 let x = |row: usize| from.row(row - first);
                 let rows = first + tile..first + network.rows.min(tile + TILE_ROWS);
-                self.quantize_rows(to, rows, x, None, mode, (items.clone(), all));
+                self.quantize_rows(to, rows, x, None, form, (items.clone(), all));
             }
         }
     }
@@ -552,12 +552,13 @@ impl Step<'_> {
     /// The activated rows of a network, as its down projection takes them.
     fn activated(&self, network: &Network<'_>) -> Activations {
         let down = &network.mlp.down;
+        let form = quant_form(&[down], false);
         if network.is_quantized() {
-            let rows = self.quant_rows(self.activated_quant(network), down.matrix.inputs, false);
+            let rows = self.quant_rows(self.activated_quant(network), down.matrix.inputs, form);
             return Activations {
                 // SAFETY: the network's rows begin at a row tile inside the buffers.
                 quant: Some(unsafe { rows.skip(network.first_tiled_row()) }),
-                scale_mode: scale_mode_for(&[down]),
+                scale_mode: form.scale_mode,
                 float: std::ptr::null(),
                 float_stride: 0,
             };
@@ -565,7 +566,7 @@ impl Step<'_> {
         let rows = self.activated_rows(network);
         Activations {
             quant: None,
-            scale_mode: scale_mode_for(&[down]),
+            scale_mode: form.scale_mode,
             float: rows.ptr(0),
             float_stride: rows.stride(),
         }

@@ -1,11 +1,11 @@
 //! The feed-forward of a layer: gate and up projections with the activation, then the down projection.
 
-use super::activations::{Gating, Source, scale_mode_for};
+use super::activations::{Gating, Source, quant_form};
 use super::rows_view::RowsView;
 use super::{ADD_FFN, DOWN, GATE_UP, Step, barrier_wait, panel_columns};
 use crate::activation::activate_panel;
 use crate::activation_quant::quantize_gated;
-use crate::gemm::{Activations, Gemm, Output};
+use crate::gemm::{Gemm, Output};
 use crate::pack::PANEL_COLUMNS;
 use crate::pack::layout::GROUP;
 use crate::phase_clock::Phase;
@@ -29,7 +29,7 @@ impl Step<'_> {
         self.gate_and_up(worker, own, index, norm, (spec, mlp));
         barrier_wait(worker, own, Phase::GateUp);
         let branched = self.is_branched(layer.ffn_post_norm.as_deref());
-        self.project_down(worker, own, index, (spec, mlp), branched);
+        self.project_down(worker, own, index, mlp, branched);
         barrier_wait(worker, own, Phase::Down);
         if branched {
             let norm = layer.ffn_post_norm.as_deref();
@@ -44,27 +44,20 @@ impl Step<'_> {
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
         index: usize,
-        (spec, mlp): (&MlpSpec, &MlpWeights),
+        mlp: &MlpWeights,
         branched: bool,
     ) {
         let rows = self.rows_after_attention(index);
-        let activations = match self.gated(mlp, spec.activation, rows) {
-            Some(gated) => Activations {
-                quant: Some(gated),
-                scale_mode: scale_mode_for(&[&mlp.down]),
-                float: std::ptr::null(),
-                float_stride: 0,
-            },
-            None => {
-                let source = Source {
-                    rows: self.gate_rows(),
-                    index: None,
-                    norm: None,
-                };
-                let counter = self.prepare_counter(index, DOWN);
-                self.prepare(worker, own, rows, source, &[&mlp.down], counter)
-            }
-        };
+        let activations = self.gated(&mlp.down).unwrap_or_else(|| {
+            let source = Source {
+                rows: self.gate_rows(),
+                index: None,
+                norm: None,
+                keep_outliers: false,
+            };
+            let counter = self.prepare_counter(index, DOWN);
+            self.prepare(worker, own, rows, source, &[&mlp.down], counter)
+        });
         let (target, counter) = (self.branch_target(branched), self.counter(index, DOWN));
         self.multiply_into(worker, own, rows, &activations, &mlp.down, target, counter);
     }
@@ -94,7 +87,7 @@ impl Step<'_> {
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
         let level = self.model.level;
-        let gating = self.gating(mlp, spec.activation, rows);
+        let gating = Gating::of(&mlp.down, rows);
         let panels = mlp.up.matrix.panels();
         // Panels of an item, and columns that are multiplied at once.
         let each = if gating == Gating::Floats {
@@ -112,7 +105,8 @@ impl Step<'_> {
             RowsView::of(&own.gate, columns),
             RowsView::of(&own.up, columns),
         );
-        let (groups, scale_mode) = (mlp.down.matrix.inputs / GROUP, scale_mode_for(&[&mlp.down]));
+        let groups = mlp.down.matrix.inputs / GROUP;
+        let (kind, form) = (spec.activation, quant_form(&[&mlp.down], false));
         let counter = self.counter(index, GATE_UP);
         let sliced = SlicedItems::new(panels / each, rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
@@ -149,18 +143,17 @@ impl Step<'_> {
                             let (panels, rows) = (these.clone(), slice.clone());
                             gemm.panels_of_rows(&linear.matrix, panels, rows, next, out);
                         }
+                        let up = if mlp.gate.is_some() {
+                            up
+                        } else {
+                            std::ptr::null_mut()
+                        };
                         if gating == Gating::Groups {
                             let to = self.gated_group(unit, slice.start, groups);
-                            quantize_gated(level, gate, up, slice.len(), scale_mode, to);
+                            quantize_gated(level, kind, gate, up, slice.len(), form, to);
                         } else {
                             let out = panel_columns(self.gate_rows(), &these);
                             let (out, stride) = (out.ptr(slice.start), out.stride());
-                            let up = if mlp.gate.is_some() {
-                                up
-                            } else {
-                                std::ptr::null_mut()
-                            };
-                            let kind = spec.activation;
                             activate_panel(level, kind, gate, up, out, stride, slice.len());
                         }
                     }

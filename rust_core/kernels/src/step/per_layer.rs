@@ -97,6 +97,7 @@ impl Step<'_> {
             rows: self.gate_rows(),
             index: None,
             norm: None,
+            keep_outliers: false,
         };
         let counter = self.prepare_counter(index, PER_LAYER_OUTPUT);
         let linear = &weights.projection;

@@ -122,6 +122,16 @@ pub(super) fn needed(spec: &ModelSpec, layer: &LayerSpec) -> Vec<Needed> {
     needed
 }
 
+/// The role of the norm of a projection's outputs, in layers that have it.
+pub(super) fn norm_after(role: &str) -> Option<&'static str> {
+    match role {
+        "o" => Some("mixer_post_norm"),
+        "down" | "experts.down" | "shared.down" => Some("ffn_post_norm"),
+        "per_layer_projection" => Some("per_layer_norm"),
+        _ => None,
+    }
+}
+
 fn add_attention(
     needed: &mut Vec<Needed>,
     layer: &LayerSpec,

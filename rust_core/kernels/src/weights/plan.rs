@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::layer::norm_after;
 use super::stored::{StoredRows, stacked_inputs};
 use super::{Linear, Norm, missing};
 use crate::arena::{Arena, align_up};
@@ -401,15 +402,17 @@ impl<'a> Plan<'a> {
         role: &str,
         matrix: PackedMatrix,
     ) -> Result<Linear, KernelError> {
+        let mut linear = Linear::without_bias(matrix);
+        linear.normalized_outputs = norm_after(role).is_some_and(|norm| tensors.contains_key(norm));
         let Some(values) = self.vector(tensors, &format!("{role}.bias"), matrix.outputs)? else {
-            return Ok(Linear::without_bias(matrix));
+            return Ok(linear);
         };
         let mut bias = vec![0.0; matrix.panels() * PANEL_COLUMNS];
         for (panel, bias) in bias.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
             let outputs = matrix.panel_outputs(panel);
             bias[..outputs.len()].copy_from_slice(&values[outputs]);
         }
-        Ok(Linear { matrix, bias })
+        Ok(Linear { bias, ..linear })
     }
 
     /// The most common type of the layers' matrices.
