@@ -20,8 +20,8 @@ Activation = Literal["silu", "gelu_tanh", "gelu", "relu2", "swiglu_clamped"]
 the others are applied to the gate, or to the only projection of one that is not gated."""
 
 
-QuantizationScheme = Literal["gptq", "gptq_v2", "awq", "pack-quantized"]
-"""How a checkpoint stores quantised matrices; see `rust_core/kernels/src/format/grouped`."""
+QuantizationScheme = Literal["gptq", "gptq_v2", "awq", "pack-quantized", "mxfp4"]
+"""How a checkpoint stores quantised matrices; see `grouped` and `mxfp4` in `rust_core/kernels/src/format`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,16 @@ class Rope:
 
 
 @dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows of a weight from `first` on: row first + j is where a `TensorRef` of these fields has row j."""
+
+    first: int
+    start: int
+    run: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class TensorRef:
     """Where a weight is stored: a tensor, or some of its rows.
 
@@ -89,6 +99,7 @@ class TensorRef:
         add: added to each element (1 for norms stored as their difference to 1); vectors only.
         parts: tensors that are taken together, row after row; `name` then has `{}` for a tensor's index
             (experts of checkpoints that store each expert by itself). 0 for a single tensor.
+        further: where the weight's rows from some row on are, if they are elsewhere in the tensor; ascending.
 
     A tensor of more than two dimensions is a stack of matrices, whose rows follow one another; `transposed`
     applies to each of them.
@@ -101,6 +112,7 @@ class TensorRef:
     transposed: bool = False
     add: float = 0.0
     parts: int = 0
+    further: tuple[RowRange, ...] = ()
 
 
 Tensors = Mapping[str, TensorRef]
@@ -132,6 +144,8 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `router`, `router.bias` | [count, hidden], [count]: logits of the experts |
 | `router_correction` | [count]: added to the scores by which experts are chosen, not to their weights |
 | `router_scale` | [count]: factor of each expert's weight |
+| `router_norm`, `experts_norm` | [hidden]: of the router's and the experts' inputs, instead of `ffn_norm` |
+| `experts_post_norm`, `shared_post_norm` | [hidden]: norms of their output and of the shared network's |
 | `experts.gate`, `experts.up` and `.bias` | [count * intermediate, hidden]: of expert 0, of expert 1, … |
 | `experts.down` and `.bias` | [count * hidden, intermediate], likewise |
 | `shared.gate`, `shared.up`, `shared.down` | those of the shared network |
@@ -139,7 +153,9 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
 
-and of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
+The four norms of experts beside a shared network (Gemma 4) are all there or none.
+
+And of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
 `final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, and of one with
 per-layer embeddings (Gemma 4) `per_layer_embedding` [rows, layers * width], `per_layer_model_projection`
 [layers * width, hidden], `per_layer_model_norm` [width]. With x the scaled input embedding of token t and

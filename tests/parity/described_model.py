@@ -13,9 +13,11 @@ from torch.nn import functional
 
 from engine.models.spec import (
     Attention,
+    Experts,
     GatedDeltaNet,
     LayerSpec,
     Mamba2,
+    Mlp,
     ModelSpec,
     Rope,
     ShortConv,
@@ -69,8 +71,7 @@ class DescribedModel:
                 h = self._norm(layer.tensors, "mixer_post_norm", h)
                 x = x + h * spec.residual_multiplier
             if layer.ffn is not None:
-                h = self._norm(layer.tensors, "ffn_norm", x)
-                h = self._feed_forward(layer, h)
+                h = self._feed_forward(layer, x)
                 h = self._norm(layer.tensors, "ffn_post_norm", h)
                 x = x + h * spec.residual_multiplier
             if per_layer is not None:
@@ -90,7 +91,9 @@ class DescribedModel:
         return _cap(logits, spec.logit_softcap)
 
     def _matrix(self, ref: TensorRef, rows: int) -> Tensor:
-        stored = self.weights[ref.name]
+        names = [ref.name.format(part) for part in range(ref.parts)] or [ref.name]
+        stored = torch.cat([self.weights[name] for name in names])
+        stored = stored.reshape(-1, stored.shape[-1])
         return (stored.T if ref.transposed else stored)[_rows(ref, rows)]
 
     def _vector(self, ref: TensorRef, rows: int) -> Tensor:
@@ -289,26 +292,71 @@ class DescribedModel:
 
     def _feed_forward(self, layer: LayerSpec, x: Tensor) -> Tensor:
         assert layer.ffn is not None
-        inner = layer.ffn.intermediate_size
-        up = self._project(layer, "up", inner, x)
-        if "gate" not in layer.tensors:
-            return self._project(layer, "down", self.spec.hidden_size, self._activate(layer, up))
-        gate = self._activate(layer, self._project(layer, "gate", inner, x))
-        return self._project(layer, "down", self.spec.hidden_size, gate * up)
+        h = self._norm(layer.tensors, "ffn_norm", x)
+        if not isinstance(layer.ffn, Experts):
+            return self._network(layer, layer.ffn, "", h)
+        own = "experts_norm" in layer.tensors
+        of_router = self._norm(layer.tensors, "router_norm", x) if own else h
+        of_experts = self._norm(layer.tensors, "experts_norm", x) if own else h
+        out = self._experts(layer, layer.ffn, of_router, of_experts)
+        out = self._norm(layer.tensors, "experts_post_norm", out)
+        if layer.ffn.shared is None:
+            return out
+        shared = self._network(layer, layer.ffn.shared, "shared.", h)
+        if "shared_router" in layer.tensors:
+            shared = shared * self._project(layer, "shared_router", 1, h).sigmoid()
+        return out + self._norm(layer.tensors, "shared_post_norm", shared)
 
-    def _activate(self, layer: LayerSpec, x: Tensor) -> Tensor:
-        assert layer.ffn is not None
-        match layer.ffn.activation:
-            case "silu":
-                return functional.silu(x)
-            case "gelu_tanh":
-                return functional.gelu(x, approximate="tanh")
-            case "gelu":
-                return functional.gelu(x)
-            case "relu2":
-                return functional.relu(x) ** 2
-            case other:
-                raise NotImplementedError(other)
+    def _network(self, layer: LayerSpec, mlp: Mlp, prefix: str, x: Tensor) -> Tensor:
+        """A network whose roles begin with `prefix`."""
+        inner, hidden = mlp.intermediate_size, self.spec.hidden_size
+        out = self._project(layer, f"{prefix}up", inner, x)
+        if f"{prefix}gate" in layer.tensors:
+            gate = self._project(layer, f"{prefix}gate", inner, x)
+            out = _activate(mlp.activation, gate) * out
+        else:
+            out = _activate(mlp.activation, out)
+        return self._project(layer, f"{prefix}down", hidden, out)
+
+    def _experts(self, layer: LayerSpec, experts: Experts, of_router: Tensor, x: Tensor) -> Tensor:
+        """Experts without biases, of one group; `x` and `of_router` are normalised inputs."""
+        routing, hidden, size = experts.routing, self.spec.hidden_size, experts.intermediate_size
+        assert routing.groups == 1
+        logits = self._project(layer, "router", experts.count, of_router) * routing.logit_scale
+        scores = {
+            "softmax": logits.softmax(-1),
+            "softmax_of_used": logits,
+            "sigmoid": logits.sigmoid(),
+        }[routing.scores]
+        best = scores
+        if "router_correction" in layer.tensors:
+            best = scores + self._vector(layer.tensors["router_correction"], experts.count)
+        chosen = best.topk(experts.used, -1).indices
+        weights = scores.gather(-1, chosen)
+        if routing.scores == "softmax_of_used":
+            weights = weights.softmax(-1)
+        if routing.renormalise:
+            weights = weights / weights.sum(-1, keepdim=True)
+        weights = weights * routing.scale
+        if "router_scale" in layer.tensors:
+            weights = weights * self._vector(layer.tensors["router_scale"], experts.count)[chosen]
+        rows = {"gate": (size, hidden), "up": (size, hidden), "down": (hidden, size)}
+        matrices = {
+            part: self._matrix(place, experts.count * shape[0]).view(experts.count, *shape)
+            for part, shape in rows.items()
+            if (place := layer.tensors.get(f"experts.{part}")) is not None
+        }
+        out = torch.zeros(len(x), hidden)
+        for token in range(len(x)):
+            for weight, expert in zip(weights[token], chosen[token], strict=True):
+                inner = matrices["up"][expert] @ x[token]
+                if "gate" in matrices:
+                    gate = matrices["gate"][expert] @ x[token]
+                    inner = _activate(experts.activation, gate) * inner
+                else:
+                    inner = _activate(experts.activation, inner)
+                out[token] += weight * (matrices["down"][expert] @ inner)
+        return out
 
     def _per_layer_inputs(self, ids: Tensor, x: Tensor) -> Tensor:
         """[tokens, layers, width]."""
@@ -322,9 +370,27 @@ class DescribedModel:
         return (projected + looked_up * width**0.5) * 2**-0.5
 
 
+def _activate(activation: str, x: Tensor) -> Tensor:
+    match activation:
+        case "silu":
+            return functional.silu(x)
+        case "gelu_tanh":
+            return functional.gelu(x, approximate="tanh")
+        case "gelu":
+            return functional.gelu(x)
+        case "relu2":
+            return functional.relu(x) ** 2
+        case other:
+            raise NotImplementedError(other)
+
+
 def _rows(ref: TensorRef, count: int) -> Tensor:
     j = torch.arange(count)
-    return ref.start + (j if ref.run == 0 else j // ref.run * ref.step + j % ref.run)
+    rows = ref.start + (j if ref.run == 0 else j // ref.run * ref.step + j % ref.run)
+    for further in ref.further:
+        at = torch.arange(count - further.first)
+        rows[further.first :] = further.start + at // further.run * further.step + at % further.run
+    return rows
 
 
 def _rms(x: Tensor, eps: float) -> Tensor:

@@ -20,6 +20,9 @@ PERMUTED = {"llama", "granite", "smollm3", "mistral3"}
 PLUS_ONE = {"gemma2", "gemma3"}
 """Architectures whose norms contain the 1 that checkpoints leave out."""
 
+_SCALES = {"scale": "ffn_gate_inp", "per_expert_scale": "ffn_down_exps"}
+"""Vectors of a router that files have beside other tensors."""
+
 _NEVER = ".attn.bias"
 """GPT-2's mask, in old checkpoints."""
 
@@ -33,6 +36,10 @@ def write_family_gguf(path: Path, architecture: str, model: PreTrainedModel) -> 
         if (name == "lm_head.weight" and config.tie_word_embeddings) or _NEVER in name:
             continue
         values = weight.float().numpy()
+        if name.endswith(tuple(_SCALES)):
+            index = name.split(".layers.")[1].split(".")[0]
+            tensors[f"blk.{index}.{_SCALES[name.split('.')[-1]]}.scale"] = values
+            continue
         found = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert found is not None, name
         found += "" if found.endswith((".weight", ".bias")) else ".weight"
@@ -139,6 +146,10 @@ def _gemma4(config: Any, tensors: Values) -> Keys:
         "rope.dimension_count": full.head_dim,
         "rope.dimension_count_swa": dim,
     }
+    if get("enable_moe_block"):
+        keys["expert_count"] = get("num_experts")
+        keys["expert_used_count"] = get("top_k_experts")
+        keys["expert_feed_forward_length"] = get("moe_intermediate_size")
     if get("use_double_wide_mlp"):
         width = get("intermediate_size")
         keys["feed_forward_length"] = [width] * own + [2 * width] * shared

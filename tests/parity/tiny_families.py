@@ -133,6 +133,18 @@ def _gemma4(**changes: object) -> PreTrainedModel:
     return Gemma4ForCausalLM(Gemma4TextConfig(**{**fields, **changes}))
 
 
+def _gemma4_experts() -> PreTrainedModel:
+    return _gemma4(
+        enable_moe_block=True,
+        num_experts=10,
+        top_k_experts=3,
+        moe_intermediate_size=48,
+        hidden_size_per_layer_input=0,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+    )
+
+
 def _gpt2(**changes: object) -> PreTrainedModel:
     fields: dict[str, object] = {
         "vocab_size": VOCAB,
@@ -171,6 +183,7 @@ TINY_FAMILIES = [
             attention_k_eq_v=True, num_global_key_value_heads=1, hidden_size_per_layer_input=0
         ),
     ),
+    TinyModel("gemma4-experts", _gemma4_experts),
     # Every sequence of the tests is longer than 32 tokens and none is longer than 256.
     TinyModel("phi3-long", lambda: _phi3(32)),
     TinyModel("phi3-short", lambda: _phi3(CONTEXT)),

@@ -244,6 +244,25 @@ class ModelHeader(ABC):
             raise ModelError(f"{self.source} has no {name[:120]}.")
         return name
 
+    def width_of(self, name: str) -> int:
+        """Rows of a matrix of the file: the inner width of a feed-forward.
+
+        Raises:
+            ModelError: it is no matrix, or has an impossible number of rows.
+        """
+        shape = self.shapes[name]
+        if len(shape) != 2 or not 1 <= shape[0] <= MAX_WIDTH:
+            raise ModelError(f"{self.source} has a damaged {name[:120]}.")
+        return shape[0]
+
+    def named(self, prefix: str, names: Mapping[str, str]) -> dict[str, TensorRef]:
+        """Whole tensors by role; `names` are without `prefix`.
+
+        Raises:
+            ModelError: the file has no tensor of one of the names.
+        """
+        return {role: TensorRef(self.require(prefix + name)) for role, name in names.items()}
+
 
 def split_rows(
     name: str, parts: Mapping[str, int], *, transposed: bool = False

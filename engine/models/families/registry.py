@@ -22,6 +22,7 @@ from engine.models.families.phi3 import PHI3
 from engine.models.families.qwen2 import QWEN2
 from engine.models.families.qwen3 import QWEN3
 from engine.models.families.qwen3moe import QWEN3_MOE
+from engine.models.families.qwen3next import QWEN3_NEXT
 from engine.models.families.qwen35 import QWEN35
 from engine.models.families.qwen35moe import QWEN35_MOE
 from engine.models.families.smollm3 import SMOLLM3
@@ -51,6 +52,7 @@ FAMILIES: tuple[Family, ...] = (
     MIXTRAL,
     QWEN3_MOE,
     QWEN35_MOE,
+    QWEN3_NEXT,
     OLMOE,
     GPT_OSS,
     GRANITE_MOE,

@@ -127,6 +127,8 @@ pub struct Scratch {
     pub attention_gate: Buffer<f32>,
     /// `[tokens, hidden]`: the output of a mixer or feed-forward that is normalized or scaled before it is added.
     pub branch: Buffer<f32>,
+    /// The same for experts beside a network, if both are normalized.
+    pub second_branch: Buffer<f32>,
     /// `[tokens, layers * width]`: each layer's own embeddings of the tokens, if they have any.
     pub per_layer: Buffer<f32>,
     /// `[tokens, intermediate]`: `silu(gate) * up`, if the down projection takes floats.
@@ -275,6 +277,7 @@ impl Scratch {
         let branched = spec.residual_multiplier != 1.0
             || has("mixer_post_norm")
             || has("ffn_post_norm")
+            || has("experts_norm")
             || spec.per_layer_width > 0;
         let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
         let mixers = spec.layers.iter().filter_map(|layer| layer.mixer.as_ref());
@@ -306,6 +309,7 @@ impl Scratch {
             mixed: Buffer::new(tokens * strides.mixed)?,
             attention_gate: Buffer::new(tokens_if(has("attention_gate")) * strides.attention)?,
             branch: Buffer::new(tokens_if(branched) * strides.hidden)?,
+            second_branch: Buffer::new(tokens_if(has("experts_norm")) * strides.hidden)?,
             per_layer: Buffer::new(tokens_if(spec.per_layer_width > 0) * strides.per_layer)?,
             gate: Buffer::new(tokens * strides.gate)?,
             gated: QuantBuffers::new(tokens, strides.gate)?,

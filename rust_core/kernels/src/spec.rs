@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use self::checks::{bounded, not_negative, positive};
 use crate::error::KernelError;
-use crate::format::Scheme;
+use crate::format::Quantization;
 use crate::recurrent::states::LayerState;
 
 pub use self::attention::{AttentionSpec, QueryTemperature};
@@ -26,7 +26,7 @@ pub use self::feed_forward::{
 };
 pub use self::mixer::{GatedDeltaNetSpec, Mamba2Spec, MixerSpec, ShortConvSpec};
 pub use self::rope::{RopeScaling, RopeScalingKind, RopeSpec, RopeStyle};
-pub use self::tensor_ref::{TensorRef, Tensors};
+pub use self::tensor_ref::{RowRange, TensorRef, Tensors};
 
 /// Largest accepted width. The product of any two widths fits `usize`.
 const MAX_WIDTH: usize = 1 << 20;
@@ -110,7 +110,7 @@ pub struct ModelSpec {
     pub per_layer_width: usize,
     /// How a checkpoint stores quantised matrices; None for ordinary tensors.
     #[serde(default)]
-    pub quantization: Option<Scheme>,
+    pub quantization: Option<Quantization>,
 }
 
 impl ModelSpec {
@@ -157,6 +157,11 @@ impl ModelSpec {
             }
             if let Some(ffn) = &layer.ffn {
                 ffn.validate()?;
+                if layer.has("experts_norm") && !ffn.has_shared_network() {
+                    return Err(KernelError::model(format!(
+                        "Layer {index} of the model has norms for experts beside a network that it has not."
+                    )));
+                }
             }
             if let Some(mixer) = &layer.mixer {
                 mixer.validate()?;

@@ -13,6 +13,7 @@ mod activations;
 mod branch;
 mod embedding;
 mod experts;
+mod experts_beside;
 mod feed_forward;
 mod heads;
 mod per_layer;
@@ -78,7 +79,7 @@ impl Target {
 }
 
 /// Phases of a layer that have work to share.
-const PHASES: usize = 15;
+const PHASES: usize = 18;
 /// Counters of a layer: for each phase, one for its work and one for preparing its activations.
 pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
@@ -96,6 +97,9 @@ const SCALE: usize = 11;
 const ROUTER: usize = 12;
 const SHARED_ROUTER: usize = 13;
 const CHOOSE: usize = 14;
+const BESIDE_GATE_UP: usize = 15;
+const BESIDE_DOWN: usize = 16;
+const ADD_BESIDE: usize = 17;
 /// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, and each layer's own embeddings.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
@@ -167,7 +171,14 @@ impl Step<'_> {
                     Some(FeedForwardSpec::Experts(spec)),
                     Some(FeedForwardWeights::Experts(weights)),
                 ) => {
-                    self.use_experts(worker, own, index, layer, Experts { spec, weights });
+                    let experts = Experts { spec, weights };
+                    match (&weights.own_norms, &spec.shared, &weights.shared) {
+                        (Some(norms), Some(spec), Some(mlp)) => {
+                            let (experts, network) = ((experts, norms), (spec, mlp));
+                            self.use_experts_beside(worker, own, index, layer, experts, network);
+                        }
+                        _ => self.use_experts(worker, own, index, layer, experts),
+                    }
                 }
                 _ => {}
             }

@@ -25,7 +25,7 @@ mod plan;
 mod recurrent;
 mod stored;
 
-pub use self::experts::ExpertWeights;
+pub use self::experts::{ExpertWeights, OwnNorms};
 pub use self::layer::{
     AttentionWeights, FeedForwardWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights,
 };

@@ -89,6 +89,11 @@ pub enum FeedForwardSpec {
 }
 
 impl FeedForwardSpec {
+    /// Whether it is experts beside a network that every token uses.
+    pub(super) fn has_shared_network(&self) -> bool {
+        matches!(self, Self::Experts(experts) if experts.shared.is_some())
+    }
+
     pub(super) fn validate(&self) -> Result<(), KernelError> {
         match self {
             Self::Mlp(mlp) => mlp.validate(),

@@ -150,6 +150,14 @@ fn impossible_experts_are_rejected_with_a_sentence() {
     );
     assert!(experts(|v| v["routing"]["scores"] = "dice".into()).contains("not readable"));
     assert!(experts(|v| v["shared"] = tiny_experts()).contains("the shared network is an mlp"));
+    assert!(
+        rejection(|v| {
+            v["layers"][1]["ffn"] = tiny_experts();
+            v["layers"][1]["ffn"]["shared"] = Value::Null;
+            v["layers"][1]["tensors"]["experts_norm"] = whole("norm");
+        })
+        .contains("beside a network")
+    );
     assert!(experts(|v| v["shared"]["intermediate_size"] = 0.into()).contains("intermediate size"));
     assert!(
         rejection(|v| {

@@ -73,6 +73,13 @@ pub struct MlpWeights {
     pub down: Linear,
 }
 
+impl MlpWeights {
+    /// The matrices that the rows' inputs are multiplied with; one is named twice if there is no gate.
+    pub fn inputs(&self) -> [&Linear; 2] {
+        [self.gate.as_ref().unwrap_or(&self.up), &self.up]
+    }
+}
+
 /// How a layer adds its own embedding of each token (Gemma 3n, 4).
 #[derive(Debug)]
 pub struct PerLayerWeights {
@@ -177,7 +184,7 @@ impl Plan<'_> {
                 matrices,
             )?)),
             Some(FeedForwardSpec::Experts(experts)) => Some(FeedForwardWeights::Experts(
-                self.experts(layer, index, experts, matrices)?,
+                self.experts(layer, index, (experts, hidden), matrices)?,
             )),
             None => None,
         };
