@@ -161,11 +161,11 @@ class Fields:
             raise self.wrong(key, "a list of booleans")
         return value
 
-    def numbers(self, key: str) -> list[float]:
-        """A list of finite numbers; required."""
+    def numbers(self, key: str, *, finite: bool = True) -> list[float]:
+        """A list of numbers, finite ones unless `finite` is False; required."""
         value = self._values.get(key)
         if not isinstance(value, list) or not all(
-            type(item) in (int, float) and math.isfinite(item) for item in value
+            type(item) in (int, float) and (math.isfinite(item) or not finite) for item in value
         ):
             raise self.wrong(key, "a list of numbers")
         return value

@@ -74,7 +74,10 @@ class Rope:
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Rows of a weight from `first` on: row first + j is where a `TensorRef` of these fields has row j."""
+    """Rows of a weight from `first` on: row first + j is where a `TensorRef` of these fields has row j.
+
+    With `run` 1 and `step` 0, all are the row `start`.
+    """
 
     first: int
     start: int
@@ -152,11 +155,16 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `shared_router` | [1, hidden]: its sigmoid is the weight of the shared network (Qwen) |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
+| `laurel_left`, `laurel_right`, `laurel_norm` | [rank, hidden], [hidden, rank], [hidden] |
+| `streams_norm`, `streams_router` | [hidden], [streams, hidden]; see `Streams` |
+| `streams_predict`, `streams_correct` | [streams * streams, streams], [streams, streams] |
+| `streams_scale` | [hidden]: absent for 1 |
 
 The four norms of experts beside a shared network (Gemma 4) are all there or none.
 
 And of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
-`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, and of one with
+`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, of one with
+several streams `streams_projection` and `streams_merge` [(streams - 1) * hidden, hidden], and of one with
 per-layer embeddings (Gemma 4) `per_layer_embedding` [rows, layers * width], `per_layer_model_projection`
 [layers * width, hidden], `per_layer_model_norm` [width]. With x the scaled input embedding of token t and
 slices of `width` elements, layer i computes
@@ -210,10 +218,18 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) in a layer without `gate`."""
+    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) in a layer without `gate`.
+
+    Attributes:
+        intermediate_size: width of gate and up.
+        activation: see `Activation`.
+        cutoff: gates g of a token become max(0, g - mean(g) - cutoff * standard deviation(g)) before their
+            activation, so that most are 0 (Gemma 3n); None for gates as they are.
+    """
 
     intermediate_size: int
     activation: Activation = "silu"
+    cutoff: float | None = None
     kind: Literal["mlp"] = field(default="mlp", init=False)
 
 
@@ -339,6 +355,28 @@ class LayerSpec:
     tensors: Tensors
 
 
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Residual streams of a model with alternating updates (AltUp; Baykal et al. 2023).
+
+    The first is the scaled input embedding x, stream i the projection P_i x with the RMS of x. With m(h) the
+    tanh of router(norm(h)) / hidden, a layer is computed with the active one of the streams
+
+        p_k = x_k + sum over i of predict(m(x_active))[k, i] * x_i
+
+    and its result h corrects all of them: x_k = p_k + (1 + correct(m(h))[k]) * (h - p_active). What a layer
+    with per-layer embeddings adds is gated by `streams_scale` * x_active and added to all streams but the
+    first. The final norm is of the mean of the first stream and of merge_i(x_i) with its RMS.
+
+    Attributes:
+        count: number of streams.
+        active: index of the one that layers compute.
+    """
+
+    count: int
+    active: int = 0
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A decoder-only language model.
@@ -352,6 +390,10 @@ class ModelSpec:
         logit_multiplier: factor of logits.
         logit_softcap: logits x become softcap * tanh(x / softcap); 0 for none.
         per_layer_width: width of embeddings that every layer adds for itself (Gemma 3n, 4); 0 for none.
+        streams: residual streams, see `Streams`; None for a single one.
+        laurel_rank: inner width of what layers add beside their mixers (Laurel): with x the normalised input
+            of the mixer, x + norm(right(left(x))) is added with its output, and the sum divided by sqrt(2). 0
+            for none.
         quantization: how quantised matrices are stored; None for ordinary tensors.
         ropes: the kinds of rotary embedding that layers name.
         tensors: weights outside the layers, see `Tensors`.
@@ -371,6 +413,8 @@ class ModelSpec:
     logit_multiplier: float = 1.0
     logit_softcap: float = 0.0
     per_layer_width: int = 0
+    streams: Streams | None = None
+    laurel_rank: int = 0
     quantization: QuantizationScheme | None = None
 
     def to_json(self) -> str:

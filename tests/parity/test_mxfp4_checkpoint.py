@@ -88,5 +88,5 @@ def test_scales_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     name = "model.layers.1.mlp.experts.down_proj_scales"
     weights[name] = weights[name][..., :1].clone()
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match="MXFP4 4-bit.*down_proj_blocks and _scales do not fit"):
+    with pytest.raises(ModelError, match=r"MXFP4 4-bit.*down_proj_blocks and _scales do not fit"):
         open_model(EngineConfig(tmp_path, "tiny"))

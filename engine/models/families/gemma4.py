@@ -33,12 +33,12 @@ from engine.models.spec import (
 )
 
 _NAMES = PROJECTIONS | NORMS_AROUND | QK_NORMS | {"output_scale": "layer_scalar"}
-_PER_LAYER = {
+PER_LAYER = {
     "per_layer_gate": "per_layer_input_gate.weight",
     "per_layer_projection": "per_layer_projection.weight",
     "per_layer_norm": "post_per_layer_input_norm.weight",
 }
-_PER_LAYER_TOP = {
+PER_LAYER_TOP = {
     "per_layer_embedding": "embed_tokens_per_layer.weight",
     "per_layer_model_projection": "per_layer_model_projection.weight",
     "per_layer_model_norm": "per_layer_projection_norm.weight",
@@ -90,7 +90,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     fields = header.fields
     sliding = header.sliding_layers(6)
     local_dim = header.head_dim_of("attention.key_length_swa", "attention.value_length_swa")
-    attentions = _share_keys(
+    attentions = share_keys(
         header,
         [
             replace(attention, head_dim=local_dim if slides else attention.head_dim)
@@ -118,7 +118,7 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
         layers.append(LayerSpec(attention, ffn, weights))
     return header.model(
         layers,
-        header.model_tensors(TOP | (_PER_LAYER_TOP if width else {})),
+        header.model_tensors(TOP | (PER_LAYER_TOP if width else {})),
         ropes=(
             header.rope("half"),
             header.rope("half", head_dim=local_dim, local=True, theta=10_000.0),
@@ -140,7 +140,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     sliding = (*header.sliding_layers(6)[:-1], False)  # transformers forces the last one, too
     sizes = [_global_sizes(header, layer) for layer in range(header.num_layers)]
     keys_are_values = config.flag("attention_k_eq_v", default=False)
-    attentions = _share_keys(
+    attentions = share_keys(
         header,
         [
             attention
@@ -175,7 +175,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         layers.append(LayerSpec(attention, ffn, weights))
     return header.model(
         layers,
-        header.model_tensors(TOP | (_PER_LAYER_TOP if width else {}), tied=True),
+        header.model_tensors(TOP | (PER_LAYER_TOP if width else {}), tied=True),
         ropes=(
             header.rope(kind="full_attention", head_dim=attentions[-1].head_dim),
             header.local_rope(theta=10_000.0),
@@ -215,7 +215,7 @@ def _attentions(
     return tuple(replace(attention, value_norm=True) for attention in attentions)
 
 
-def _share_keys(
+def share_keys(
     header: ModelHeader, attentions: Sequence[Attention], shared: int, key: str
 ) -> list[Attention]:
     """The attentions, of which the last `shared` read the keys of the last earlier layer of their kind."""
@@ -253,7 +253,11 @@ def _global_sizes(header: CheckpointHeader, layer: int) -> tuple[int, int]:
 
 
 def _names(attention: Attention, width: int) -> dict[str, str]:
-    names = _NAMES | (_PER_LAYER if width else {})
+    return without_keys(_NAMES | (PER_LAYER if width else {}), attention)
+
+
+def without_keys(names: dict[str, str], attention: Attention) -> dict[str, str]:
+    """The names of a layer's weights, without those of keys and values if it reads the keys of another."""
     if attention.kv_layer is None:
         return names
     return {role: name for role, name in names.items() if role not in ("k", "v", "k_norm")}

@@ -15,6 +15,7 @@ from engine.models.spec import (
     ModelSpec,
     QueryTemperature,
     Rope,
+    Streams,
     TensorRef,
     Tensors,
 )
@@ -205,6 +206,8 @@ class ModelHeader(ABC):
         logit_multiplier: float = 1.0,
         logit_softcap: float = 0.0,
         per_layer_width: int = 0,
+        streams: Streams | None = None,
+        laurel_rank: int = 0,
     ) -> ModelSpec:
         """The description of a model of these layers.
 
@@ -232,6 +235,8 @@ class ModelHeader(ABC):
             logit_multiplier=logit_multiplier,
             logit_softcap=logit_softcap,
             per_layer_width=per_layer_width,
+            streams=streams,
+            laurel_rank=laurel_rank,
         )
 
     def all_layer_tensors(self, names: Mapping[str, str]) -> list[Tensors]:

@@ -3,6 +3,7 @@
 from engine.models.families.family import Family
 from engine.models.families.gemma2 import GEMMA2
 from engine.models.families.gemma3 import GEMMA3
+from engine.models.families.gemma3n import GEMMA3N
 from engine.models.families.gemma4 import GEMMA4
 from engine.models.families.glm4 import GLM4
 from engine.models.families.glm4moe import GLM4_MOE
@@ -35,6 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     QWEN3,
     GEMMA2,
     GEMMA3,
+    GEMMA3N,
     GEMMA4,
     PHI3,
     SMOLLM3,

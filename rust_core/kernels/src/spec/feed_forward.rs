@@ -29,6 +29,9 @@ pub enum Activation {
 pub struct MlpSpec {
     pub intermediate_size: usize,
     pub activation: Activation,
+    /// Gates of a token are cut where they are not so many standard deviations above their mean.
+    #[serde(default)]
+    pub cutoff: Option<f32>,
 }
 
 /// What scores of experts are.
@@ -104,7 +107,11 @@ impl FeedForwardSpec {
 
 impl MlpSpec {
     fn validate(&self) -> Result<(), KernelError> {
-        bounded("intermediate size", self.intermediate_size, MAX_WIDTH)
+        bounded("intermediate size", self.intermediate_size, MAX_WIDTH)?;
+        if self.cutoff.is_some_and(|cutoff| !cutoff.is_finite()) {
+            return Err(KernelError::model("The model cuts its gates at no number."));
+        }
+        Ok(())
     }
 }
 
@@ -123,6 +130,11 @@ impl ExpertsSpec {
         )?;
         if let Some(shared) = &self.shared {
             shared.validate()?;
+            if shared.cutoff.is_some() {
+                return Err(KernelError::model(
+                    "The model cuts the gates of a network beside experts, which is not supported.",
+                ));
+            }
         }
         let RoutingSpec {
             scale,

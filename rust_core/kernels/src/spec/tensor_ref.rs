@@ -48,7 +48,8 @@ impl RowRange {
             .all(bounded)
             && 0 < self.first
             && 0 < self.run
-            && self.run <= self.step
+            // Without a step, a single row stands for all.
+            && (self.run <= self.step || (self.run, self.step) == (1, 0))
     }
 }
 
@@ -149,12 +150,23 @@ mod tests {
     }
 
     #[test]
+    fn a_row_may_stand_for_all() {
+        let mut tensor = ranges();
+        tensor.further.truncate(1);
+        (tensor.further[0].run, tensor.further[0].step) = (1, 0);
+        assert!(tensor.validate().is_ok());
+        let rows: Vec<usize> = (2..7).map(|row| tensor.row(row)).collect();
+        assert_eq!(rows, [8, 9, 2, 2, 2]);
+        assert_eq!(tensor.stored_rows(7), 10);
+    }
+
+    #[test]
     fn ranges_that_do_not_ascend_are_refused() {
         assert!(ranges().validate().is_ok());
         let mut wrong = ranges();
         wrong.further.swap(0, 1);
         assert!(wrong.validate().is_err());
-        for (run, step) in [(0, 8), (3, 2), (1, usize::MAX)] {
+        for (run, step) in [(0, 8), (3, 2), (2, 0), (1, usize::MAX)] {
             let mut wrong = ranges();
             (wrong.further[0].run, wrong.further[0].step) = (run, step);
             assert!(wrong.validate().is_err());

@@ -93,6 +93,9 @@ impl<'a> Plan<'a> {
             let role = "per_layer_model_projection";
             before.push(Needed::whole(role, Role::Other, embedded, hidden));
         }
+        if let Some(streams) = spec.streams {
+            before.extend(super::streams::needed(spec, streams));
+        }
         plan.part(tensors, &before)?;
         for layer in &spec.layers {
             plan.part(&layer.tensors, &super::layer::needed(spec, layer))?;

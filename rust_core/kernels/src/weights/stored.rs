@@ -32,7 +32,9 @@ impl StoredRows {
             return (self.columns(tensor, place, rows.clone()), 0..rows.len());
         }
         let first = place.row(rows.start);
-        let together = rows.clone().all(|row| place.row(row) == first + row - rows.start);
+        let together = rows
+            .clone()
+            .all(|row| place.row(row) == first + row - rows.start);
         let stored = first..first + rows.len();
         match (together, tensor.is_stored()) {
             (true, true) => return (*tensor, stored),
