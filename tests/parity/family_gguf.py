@@ -47,9 +47,8 @@ def write_family_gguf(path: Path, architecture: str, model: PreTrainedModel) -> 
         tensors[found] = _converted(architecture, found, values, config)
     keys = _common_keys(config) | EXTRA[architecture](config, tensors)
     fields: Keys = {f"{architecture}.{key}": value for key, value in keys.items()}
-    return write_gguf(
-        path, {"general.architecture": architecture} | byte_level_fields() | fields, tensors
-    )
+    general = {"general.architecture": architecture} | byte_level_fields(size=config.vocab_size)
+    return write_gguf(path, general | fields, tensors)
 
 
 def _name(names: Any, name: str) -> str:

@@ -120,12 +120,21 @@ _TOP = {
 }
 
 
-def write_recurrent_gguf(model: PreTrainedModel, path: Path) -> Path:
-    """Write `model` in fp32, with a vocabulary of bytes."""
+def write_recurrent_gguf(model: PreTrainedModel, path: Path, *, extra_blocks: int = 1) -> Path:
+    """Write `model` in fp32, with a vocabulary of bytes.
+
+    Args:
+        model: the model.
+        path: of the file.
+        extra_blocks: blocks for multi-token prediction that the file of a Qwen counts; it has none.
+    """
     config = model.config
     family = _FAMILIES[config.model_type]
     architecture = "nemotron_h_moe" if "moe" in config.layer_types else family
-    fields = {f"{architecture}.{key}": value for key, value in _fields(family, config).items()}
+    fields = {
+        f"{architecture}.{key}": value
+        for key, value in _fields(family, config, extra_blocks).items()
+    }
     tensors: dict[str, np.ndarray] = {}
     for name, tensor in model.state_dict().items():
         if name != "lm_head.weight":
@@ -136,11 +145,12 @@ def write_recurrent_gguf(model: PreTrainedModel, path: Path) -> Path:
             converted = [("output.weight", tensor)]
         for target, values in converted:
             tensors[target] = np.ascontiguousarray(values.float().numpy())
-    general = {"general.architecture": architecture} | byte_level_fields()
+    vocabulary = byte_level_fields(size=config.vocab_size)
+    general = {"general.architecture": architecture} | vocabulary
     return write_gguf(path, general | fields, tensors)
 
 
-def _fields(family: str, config) -> dict[str, object]:
+def _fields(family: str, config, extra_blocks: int) -> dict[str, object]:
     layers, kv = config.num_hidden_layers, config.num_key_value_heads
     kinds = config.layer_types
     attending = [kind == "full_attention" for kind in kinds]
@@ -164,11 +174,11 @@ def _fields(family: str, config) -> dict[str, object]:
             fields["expert_feed_forward_length"] = config.moe_intermediate_size
             fields["expert_shared_feed_forward_length"] = config.shared_expert_intermediate_size
         return fields | {
-            "block_count": layers + 1,
-            "nextn_predict_layers": 1,
+            "block_count": layers + extra_blocks,
+            "nextn_predict_layers": extra_blocks,
             "attention.head_count_kv": kv,
             "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
-            "attention.recurrent_layers": [not one for one in attending] + [False],
+            "attention.recurrent_layers": [not one for one in attending] + [False] * extra_blocks,
             "feed_forward_length": config.intermediate_size,
             "rope.freq_base": config.rope_parameters["rope_theta"],
             "rope.dimension_count": head_dim // 4,

@@ -58,7 +58,7 @@ def _qwen3_next(**changes: object) -> PreTrainedModel:
         "linear_num_key_heads": 2,
         "linear_num_value_heads": 6,
         "linear_key_head_dim": 16,
-        "linear_value_head_dim": 24,
+        "linear_value_head_dim": 16,
         "num_experts": 10,
         "moe_intermediate_size": 48,
         "shared_expert_intermediate_size": 80,
@@ -140,7 +140,7 @@ TINY_RECURRENT = [
     TinyModel("qwen3next", _qwen3_next),
     TinyModel(
         "qwen3next-dense-layers-biased",
-        lambda: _qwen3_next(mlp_only_layers=[1], norm_topk_prob=False),
+        lambda: _qwen3_next(mlp_only_layers=[1], norm_topk_prob=False, linear_value_head_dim=24),
     ),
     TinyModel(
         "granite-hybrid-experts",
