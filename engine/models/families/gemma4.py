@@ -29,6 +29,7 @@ from engine.models.spec import (
     Mlp,
     ModelSpec,
     Routing,
+    TensorRef,
     Tensors,
 )
 
@@ -56,11 +57,11 @@ _EXPERT_NORMS = {
 }
 _GGUF_EXPERT_NORMS = {
     "router_norm": "ffn_gate_inp.scale",
-    "router_scale": "ffn_down_exps.scale",
     "experts_norm": "pre_ffw_norm_2.weight",
     "experts_post_norm": "post_ffw_norm_2.weight",
     "shared_post_norm": "post_ffw_norm_1.weight",
 }
+_GGUF_EXPERT_SCALE = "ffn_down_exps.scale"
 _OPTIONAL = {"v": "attn_v", "output_scale": "layer_output_scale"}
 """Roles that a layer of a GGUF file may lack: one without v uses its keys as values."""
 _DEFAULTS = {
@@ -114,6 +115,8 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             routing = _routing(header)
             experts, own = gguf_experts(header, index, routing, activation="gelu_tanh")
             own |= header.named(f"blk.{index}.", _GGUF_EXPERT_NORMS)
+            if (scale := f"blk.{index}.{_GGUF_EXPERT_SCALE}") in header.shapes:
+                own["router_scale"] = TensorRef(scale)
             ffn, weights = replace(experts, shared=ffn), _beside(weights, own)
         layers.append(LayerSpec(attention, ffn, weights))
     return header.model(
