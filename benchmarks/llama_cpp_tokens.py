@@ -9,7 +9,8 @@ that is not, with the margin between the two best logits of transformers there: 
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,7 @@ from transformers import PreTrainedModel
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.llama_server import llama_server
+from tests.parity.expert_gguf import write_expert_gguf
 from tests.parity.family_gguf import write_family_gguf
 from tests.parity.loading import load_stepper
 from tests.parity.recurrent_gguf import write_recurrent_gguf
@@ -27,7 +29,7 @@ from tests.parity.reference import answer_logits
 from tests.parity.stepper import Run
 from tests.parity.test_family_gguf import CASES, architecture_of
 from tests.parity.test_recurrent_models import IN_GGUF
-from tests.parity.tiny_models import VOCAB, TinyModel, save_tiny_model
+from tests.parity.tiny_models import TinyModel, save_tiny_model
 
 PROMPTS, TOKENS = (33, 90, 150), 24
 OPTIONS = ("-c", "1024", "-np", "1", "-ctk", "f32", "-ctv", "f32", "-t", "1", "-fa", "off")
@@ -35,14 +37,32 @@ FIRST_ORDINARY = 3
 """Ids below are control tokens."""
 
 
-def models(only: set[str]) -> Iterator[tuple[TinyModel, str | None]]:
-    """Each model, with the architecture of its file if its layers are not recurrent."""
-    for tiny in CASES:
-        if not only or tiny.name in only:
-            yield tiny, architecture_of(tiny)
-    for tiny in IN_GGUF:
-        if not only or tiny.name in only:
-            yield tiny, None
+Writer = Callable[[Path], PreTrainedModel]
+"""Writes a GGUF file, and returns the model of the same weights."""
+
+
+def writers() -> dict[str, Writer]:
+    """One for each model that can be written, by its name."""
+    families = {tiny.name: partial(_write_family, tiny) for tiny in CASES}
+    recurrent = {tiny.name: partial(_write_recurrent, tiny) for tiny in IN_GGUF}
+    experts = {name: partial(_write_experts, name) for name in ("qwen3moe", "gpt-oss")}
+    return families | recurrent | experts
+
+
+def _write_family(tiny: TinyModel, path: Path) -> PreTrainedModel:
+    model = save_tiny_model(tiny, path.parent / "checkpoint", torch.float32)
+    write_family_gguf(path, architecture_of(tiny), model)
+    return model
+
+
+def _write_recurrent(tiny: TinyModel, path: Path) -> PreTrainedModel:
+    model = save_tiny_model(tiny, path.parent / "checkpoint", torch.float32)
+    write_recurrent_gguf(model, path, extra_blocks=0)
+    return model
+
+
+def _write_experts(architecture: str, path: Path) -> PreTrainedModel:
+    return write_expert_gguf(path, architecture, "F32")
 
 
 def theirs(url: str, prompt: list[int]) -> list[int]:
@@ -59,16 +79,11 @@ def theirs(url: str, prompt: list[int]) -> list[int]:
     return [int(token) for token in answer.json()["tokens"]]
 
 
-def compare(tiny: TinyModel, architecture: str | None, server: Path, folder: Path) -> str:
+def compare(write: Writer, server: Path, path: Path) -> str:
     """What the tokens of the two engines have in common, in a phrase."""
-    model = save_tiny_model(tiny, folder / "checkpoint", torch.float32)
-    path = folder / "tiny.gguf"
-    if architecture is None:
-        write_recurrent_gguf(model, path, extra_blocks=0)
-    else:
-        write_family_gguf(path, architecture, model)
-    rng = np.random.default_rng(1)
-    runs = [Run(rng.integers(FIRST_ORDINARY, VOCAB, n).tolist(), TOKENS) for n in PROMPTS]
+    model = write(path)
+    rng, vocab = np.random.default_rng(1), model.config.get_text_config().vocab_size
+    runs = [Run(rng.integers(FIRST_ORDINARY, vocab, n).tolist(), TOKENS) for n in PROMPTS]
     stepper = load_stepper(path, block_size=16, rows=len(runs))
     stepper.run(runs)
     stepper.executor.close()
@@ -98,10 +113,12 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of models, by default all")
     options = parser.parse_args()
     only = {name for name in options.only.split(",") if name}
-    for tiny, architecture in models(only):
+    for name, write in writers().items():
+        if only and name not in only:
+            continue
         with tempfile.TemporaryDirectory() as folder:
-            result = compare(tiny, architecture, options.server, Path(folder))
-        print(f"{tiny.name}: {result}", flush=True)
+            result = compare(write, options.server, Path(folder) / "tiny.gguf")
+        print(f"{name}: {result}", flush=True)
 
 
 if __name__ == "__main__":
