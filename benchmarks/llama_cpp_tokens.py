@@ -32,7 +32,7 @@ from tests.parity.test_recurrent_models import IN_GGUF
 from tests.parity.tiny_models import TinyModel, save_tiny_model
 
 PROMPTS, TOKENS = (33, 90, 150), 24
-OPTIONS = ("-c", "1024", "-np", "1", "-ctk", "f32", "-ctv", "f32", "-t", "1", "-fa", "off")
+OPTIONS = ("-c", "256", "-np", "1", "-ctk", "f32", "-ctv", "f32", "-t", "1", "-fa", "off")
 FIRST_ORDINARY = 3
 """Ids below are control tokens."""
 
