@@ -110,14 +110,15 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
             if f"blk.{index}.{name}.weight" not in header.shapes:
                 names.pop(role, None)
         weights = header.layer_tensors(index, names)
-        ffn: FeedForward = Mlp(header.intermediate_sizes[index], "gelu_tanh")
+        mlp = Mlp(header.intermediate_sizes[index], "gelu_tanh")
+        ffn: FeedForward = mlp
         if f"blk.{index}.ffn_gate_inp.weight" in header.shapes:
             routing = _routing(header)
             experts, own = gguf_experts(header, index, routing, activation="gelu_tanh")
             own |= header.named(f"blk.{index}.", _GGUF_EXPERT_NORMS)
             if (scale := f"blk.{index}.{_GGUF_EXPERT_SCALE}") in header.shapes:
                 own["router_scale"] = TensorRef(scale)
-            ffn, weights = replace(experts, shared=ffn), _beside(weights, own)
+            ffn, weights = replace(experts, shared=mlp), _beside(weights, own)
         layers.append(LayerSpec(attention, ffn, weights))
     return header.model(
         layers,
@@ -170,11 +171,12 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         if double and attention.kv_layer is not None:
             inner *= 2
         weights = header.layer_tensors(index, names)
-        ffn: FeedForward = Mlp(inner, activation)
+        mlp = Mlp(inner, activation)
+        ffn: FeedForward = mlp
         if experts is not None:
             own = checkpoint_experts(header, index, experts, _EXPERT_NAMES)
             own |= header.named(f"{header.prefix}layers.{index}.", _EXPERT_NORMS)
-            ffn, weights = replace(experts, shared=ffn), _beside(weights, own)
+            ffn, weights = replace(experts, shared=mlp), _beside(weights, own)
         layers.append(LayerSpec(attention, ffn, weights))
     return header.model(
         layers,

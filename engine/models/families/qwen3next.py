@@ -58,8 +58,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             weights = checkpoint_ffn(header, index, experts)
             layers.append(LayerSpec(mixer, experts, {**tensors, **weights}))
         else:
-            weights = header.layer_tensors(index, MLP)
-            layers.append(LayerSpec(mixer, dense, {**tensors, **weights}))
+            of_dense = header.layer_tensors(index, MLP)
+            layers.append(LayerSpec(mixer, dense, {**tensors, **of_dense}))
     return header.model(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=_SHARE),)
     )
