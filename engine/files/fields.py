@@ -161,14 +161,26 @@ class Fields:
             raise self.wrong(key, "a list of booleans")
         return value
 
-    def numbers(self, key: str) -> list[float]:
-        """A list of finite numbers; required."""
+    def numbers(self, key: str, *, finite: bool = True) -> list[float]:
+        """A list of numbers, finite ones unless `finite` is False; required."""
         value = self._values.get(key)
         if not isinstance(value, list) or not all(
-            type(item) in (int, float) and math.isfinite(item) for item in value
+            type(item) in (int, float) and (math.isfinite(item) or not finite) for item in value
         ):
             raise self.wrong(key, "a list of numbers")
         return value
+
+    def interval(self, key: str, *, default: tuple[float, float]) -> tuple[float, float]:
+        """Two numbers, which may be infinite; transformers writes that as `{"__float__": "Infinity"}`."""
+        value = self._values.get(key)
+        if value is None:
+            return default
+        match value:
+            case [lower, upper]:
+                bounds = _bound(lower), _bound(upper)
+                if bounds[0] <= bounds[1]:  # not if one is NaN
+                    return bounds
+        raise self.wrong(key, "a lower and an upper number")
 
     def mapping(self, key: str) -> "Fields | None":
         """A nested object, or None if the key is missing."""
@@ -192,3 +204,17 @@ class Fields:
             if not isinstance(value, str):
                 raise self.wrong(key, "a string")
         return {value for value in self._values.values() if isinstance(value, str)}
+
+
+def _bound(value: object) -> float:
+    """A number that may be infinite; NaN for anything else."""
+    match value:
+        case {"__float__": "Infinity"}:
+            return math.inf
+        case {"__float__": "-Infinity"}:
+            return -math.inf
+        case float():
+            return value
+        case int() if not isinstance(value, bool) and abs(value) <= MAX_COUNT:
+            return float(value)
+    return math.nan

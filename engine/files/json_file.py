@@ -1,5 +1,6 @@
 """Reading the JSON files of a model directory, which are untrusted."""
 
+import json
 from pathlib import Path
 
 import orjson
@@ -20,16 +21,26 @@ def read_json(path: Path) -> Fields:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise ModelError(f"{path} is larger than {_MAX_BYTES >> 20} MB.")
-        value = orjson.loads(path.read_bytes())
+        value = _parse(path.read_bytes())
     except FileNotFoundError as error:
         raise ModelError(f"{path.parent} has no {path.name}.") from error
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
-    except orjson.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} is not valid JSON: {first_line(error)}.") from error
     if not isinstance(value, dict):
         raise ModelError(f"{path} does not contain a JSON object.")
     return Fields(value, source=str(path))
+
+
+def _parse(data: bytes) -> object:
+    """JSON, in which `Infinity` and `NaN` may be numbers, as Python's own writer writes them."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        if b"Infinity" not in data and b"NaN" not in data:
+            raise
+    return json.loads(data)
 
 
 def read_optional_json(path: Path) -> Fields:

@@ -38,6 +38,10 @@ def describe_layers(spec: ModelSpec) -> str:
     parts.append(_counted(_feed_forward(layer) for layer in spec.layers))
     if spec.per_layer_width:
         parts.append(f"embeddings of {spec.per_layer_width} per layer")
+    if spec.laurel_rank:
+        parts.append(f"products of rank {spec.laurel_rank} beside the mixers")
+    if spec.streams is not None:
+        parts.append(f"{spec.streams.count} residual streams")
     return f"{spec.num_layers} layers: {'; '.join(part for part in parts if part)}"
 
 
@@ -86,4 +90,5 @@ def _feed_forward(layer: LayerSpec) -> str:
     if not isinstance(layer.ffn, Mlp):
         return ""
     kind = "gated" if "gate" in layer.tensors else "plain"
+    kind = kind if layer.ffn.cutoff is None else f"{kind}, sparse"
     return f"feed-forward {layer.ffn.intermediate_size:,} ({_ACTIVATIONS[layer.ffn.activation]}, {kind})"

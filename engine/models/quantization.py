@@ -1,7 +1,8 @@
 """`Quantization`: how the matrices of a quantised checkpoint are stored, read from config.json.
 
 GPTQ, AWQ (`gemm`) and compressed-tensors (`pack-quantized`), with integers of 4 or 8 bits in groups of inputs
-that share a scale. `rust_core/kernels/src/format/grouped` defines the tensors, checks and unpacks them.
+that share a scale, and MXFP4 (gpt-oss), with 4-bit floats in blocks of 32. `grouped` and `mxfp4` in
+`rust_core/kernels/src/format` define the tensors, check and unpack them.
 
 Widths and groups of a matrix follow from the shapes of its tensors, so that settings for single modules
 (`dynamic`, several `config_groups`, `modules_to_not_convert`, `ignore`) need no pattern matching: a module
@@ -16,12 +17,14 @@ from engine.files.fields import Fields
 from engine.models.safetensors_header import NATIVE_DTYPES, TensorEntry
 from engine.models.spec import QuantizationScheme
 
-QUANTIZED_DTYPES: Mapping[str, int] = {**NATIVE_DTYPES, "I32": 4, "I64": 8}
+QUANTIZED_DTYPES: Mapping[str, int] = {**NATIVE_DTYPES, "I32": 4, "I64": 8, "U8": 1}
 """Element types of checkpoints that the native executor unpacks, and their size in bytes."""
 
 _KEYS = ("quantization_config", "compression_config")
 _WIDTHS = (4, 8)
 _WORD = 32
+_BLOCK = 32
+"""Inputs of a block of MXFP4, in 16 bytes."""
 
 _SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "gptq": (".qweight", ".qzeros", ".scales", ".g_idx"),
@@ -34,8 +37,9 @@ _SUFFIXES: Mapping[str, tuple[str, ...]] = {
         ".weight_g_idx",
         ".weight_shape",
     ),
+    "mxfp4": ("_blocks", "_scales"),
 }
-"""What the names of a module's quantised tensors end with: codes, zero points and scales first."""
+"""What the names of a module's quantised tensors end with: codes, zero points if any, and scales first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Quantization:
             ModelError: no module is quantised, or the tensors of one do not fit each other.
         """
         suffixes = _SUFFIXES[self.scheme]
+        scales = suffixes[1] if self.scheme == "mxfp4" else suffixes[2]
         stems = [name.removesuffix(suffixes[0]) for name in tensors if name.endswith(suffixes[0])]
         if not stems:
             raise ModelError(
@@ -98,13 +103,16 @@ class Quantization:
             if shape is None:
                 raise ModelError(
                     f"{self.source} describes {self.title}, which the shapes of the tensors "
-                    f"{stem[:80]}{suffixes[0]} and {suffixes[2]} do not fit."
+                    f"{stem[:80]}{suffixes[0]} and {scales} do not fit."
                 )
-            found[f"{stem}.weight"] = TensorEntry(shape, self.title)
+            name = stem if self.scheme == "mxfp4" else f"{stem}.weight"
+            found[name] = TensorEntry(shape, self.title)
         return found
 
-    def _shape(self, tensors: Mapping[str, TensorEntry], stem: str) -> tuple[int, int] | None:
-        """Outputs and inputs of a module; None if its shapes make no sense."""
+    def _shape(self, tensors: Mapping[str, TensorEntry], stem: str) -> tuple[int, ...] | None:
+        """Outputs and inputs of a module, of experts after their number; None if its shapes make no sense."""
+        if self.scheme == "mxfp4":
+            return _block_shape(tensors[f"{stem}_blocks"], tensors.get(f"{stem}_scales"))
         codes, zeros, scales = (
             _two(tensors.get(stem + suffix)) for suffix in _SUFFIXES[self.scheme][:3]
         )
@@ -133,6 +141,13 @@ class Quantization:
             if grouping.size is not None and scales[1] == -(-inputs // grouping.size):
                 return (codes[0], min(inputs, scales[1] * grouping.size))
         return None
+
+
+def _block_shape(blocks: TensorEntry, scales: TensorEntry | None) -> tuple[int, ...] | None:
+    """The shape of a matrix, or of a stack of matrices, of MXFP4 blocks."""
+    if scales is None or len(scales.shape) < 2 or blocks.shape != (*scales.shape, _BLOCK // 2):
+        return None
+    return (*scales.shape[:-1], scales.shape[-1] * _BLOCK)
 
 
 def _two(entry: TensorEntry | None) -> tuple[int, int] | None:
@@ -289,8 +304,13 @@ def _unsupported(settings: Fields, key: str, expected: str) -> UnsupportedByNati
     return UnsupportedByNativeError(str(settings.wrong(key, expected)))
 
 
+def _read_mxfp4(settings: Fields) -> Quantization:
+    return Quantization("mxfp4", "MXFP4", (Grouping(4, _BLOCK),), False, settings.source)
+
+
 _READERS: Mapping[str, Callable[[Fields], Quantization]] = {
     "gptq": _read_gptq,
     "awq": _read_awq,
     "compressed-tensors": _read_compressed_tensors,
+    "mxfp4": _read_mxfp4,
 }

@@ -20,8 +20,8 @@ Activation = Literal["silu", "gelu_tanh", "gelu", "relu2", "swiglu_clamped"]
 the others are applied to the gate, or to the only projection of one that is not gated."""
 
 
-QuantizationScheme = Literal["gptq", "gptq_v2", "awq", "pack-quantized"]
-"""How a checkpoint stores quantised matrices; see `rust_core/kernels/src/format/grouped`."""
+QuantizationScheme = Literal["gptq", "gptq_v2", "awq", "pack-quantized", "mxfp4"]
+"""How a checkpoint stores quantised matrices; see `grouped` and `mxfp4` in `rust_core/kernels/src/format`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,19 @@ class Rope:
 
 
 @dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows of a weight from `first` on: row first + j is where a `TensorRef` of these fields has row j.
+
+    With `run` 1 and `step` 0, all are the row `start`.
+    """
+
+    first: int
+    start: int
+    run: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class TensorRef:
     """Where a weight is stored: a tensor, or some of its rows.
 
@@ -89,6 +102,7 @@ class TensorRef:
         add: added to each element (1 for norms stored as their difference to 1); vectors only.
         parts: tensors that are taken together, row after row; `name` then has `{}` for a tensor's index
             (experts of checkpoints that store each expert by itself). 0 for a single tensor.
+        further: where the weight's rows from some row on are, if they are elsewhere in the tensor; ascending.
 
     A tensor of more than two dimensions is a stack of matrices, whose rows follow one another; `transposed`
     applies to each of them.
@@ -101,6 +115,7 @@ class TensorRef:
     transposed: bool = False
     add: float = 0.0
     parts: int = 0
+    further: tuple[RowRange, ...] = ()
 
 
 Tensors = Mapping[str, TensorRef]
@@ -132,15 +147,24 @@ no bias, one without `q_norm` no such norm. The roles of a layer:
 | `router`, `router.bias` | [count, hidden], [count]: logits of the experts |
 | `router_correction` | [count]: added to the scores by which experts are chosen, not to their weights |
 | `router_scale` | [count]: factor of each expert's weight |
+| `router_norm`, `experts_norm` | [hidden]: of the router's and the experts' inputs, instead of `ffn_norm` |
+| `experts_post_norm`, `shared_post_norm` | [hidden]: norms of their output and of the shared network's |
 | `experts.gate`, `experts.up` and `.bias` | [count * intermediate, hidden]: of expert 0, of expert 1, … |
 | `experts.down` and `.bias` | [count * hidden, intermediate], likewise |
 | `shared.gate`, `shared.up`, `shared.down` | those of the shared network |
 | `shared_router` | [1, hidden]: its sigmoid is the weight of the shared network (Qwen) |
 | `output_scale` | [1]: factor of the layer's result (Gemma 4) |
 | `per_layer_gate`, `per_layer_projection`, `per_layer_norm` | [width, hidden], [hidden, width], [hidden] |
+| `laurel_left`, `laurel_right`, `laurel_norm` | [rank, hidden], [hidden, rank], [hidden] |
+| `streams_norm`, `streams_router` | [hidden], [streams, hidden]; see `Streams` |
+| `streams_predict`, `streams_correct` | [streams * streams, streams], [streams, streams] |
+| `streams_scale` | [hidden]: absent for 1 |
 
-and of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
-`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, and of one with
+The four norms of experts beside a shared network (Gemma 4) are all there or none.
+
+And of the model: `embedding` [vocab, hidden], `position_embedding` [context, hidden], `final_norm`,
+`final_norm.bias`, `lm_head` [vocab, hidden] (absent if it is the embedding), `lm_head.bias`, of one with
+several streams `streams_projection` and `streams_merge` [(streams - 1) * hidden, hidden], and of one with
 per-layer embeddings (Gemma 4) `per_layer_embedding` [rows, layers * width], `per_layer_model_projection`
 [layers * width, hidden], `per_layer_model_norm` [width]. With x the scaled input embedding of token t and
 slices of `width` elements, layer i computes
@@ -194,10 +218,18 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) in a layer without `gate`."""
+    """A feed-forward network: down(act(gate(x)) * up(x)), or down(act(up(x))) in a layer without `gate`.
+
+    Attributes:
+        intermediate_size: width of gate and up.
+        activation: see `Activation`.
+        cutoff: gates g of a token become max(0, g - mean(g) - cutoff * standard deviation(g)) before their
+            activation, so that most are 0 (Gemma 3n); None for gates as they are.
+    """
 
     intermediate_size: int
     activation: Activation = "silu"
+    cutoff: float | None = None
     kind: Literal["mlp"] = field(default="mlp", init=False)
 
 
@@ -321,6 +353,28 @@ class LayerSpec:
     tensors: Tensors
 
 
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Residual streams of a model with alternating updates (AltUp; Baykal et al. 2023).
+
+    The first is the scaled input embedding x, stream i the projection P_i x with the RMS of x. With m(h) the
+    tanh of router(norm(h)) / hidden, a layer is computed with the active one of the streams
+
+        p_k = x_k + sum over i of predict(m(x_active))[k, i] * x_i
+
+    and its result h corrects all of them: x_k = p_k + (1 + correct(m(h))[k]) * (h - p_active). What a layer
+    with per-layer embeddings adds is gated by `streams_scale` * x_active and added to all streams but the
+    first. The final norm is of the mean of the first stream and of merge_i(x_i) with its RMS.
+
+    Attributes:
+        count: number of streams.
+        active: index of the one that layers compute.
+    """
+
+    count: int
+    active: int = 0
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A decoder-only language model.
@@ -334,6 +388,10 @@ class ModelSpec:
         logit_multiplier: factor of logits.
         logit_softcap: logits x become softcap * tanh(x / softcap); 0 for none.
         per_layer_width: width of embeddings that every layer adds for itself (Gemma 3n, 4); 0 for none.
+        streams: residual streams, see `Streams`; None for a single one.
+        laurel_rank: inner width of what layers add beside their mixers (Laurel): with x the normalised input
+            of the mixer, x + norm(right(left(x))) is added with its output, and the sum divided by sqrt(2). 0
+            for none.
         quantization: how quantised matrices are stored; None for ordinary tensors.
         ropes: the kinds of rotary embedding that layers name.
         tensors: weights outside the layers, see `Tensors`.
@@ -353,6 +411,8 @@ class ModelSpec:
     logit_multiplier: float = 1.0
     logit_softcap: float = 0.0
     per_layer_width: int = 0
+    streams: Streams | None = None
+    laurel_rank: int = 0
     quantization: QuantizationScheme | None = None
 
     def to_json(self) -> str:

@@ -13,6 +13,9 @@ GGUF_KEYS: dict[str, object] = {
     "context_length": 128,
     "embedding_length": 32,
     "feed_forward_length": 64,
+    "activation_sparsity_scale": [1.6, 0.0, float("-inf")],
+    "altup.active_idx": 0,
+    "altup.num_inputs": 4,
     "attention.head_count": 4,
     "attention.head_count_kv": [2, 2, 2],
     "attention.key_length": 8,
@@ -32,12 +35,14 @@ GGUF_KEYS: dict[str, object] = {
     "expert_count": 0,
     "expert_feed_forward_length": 32,
     "expert_gating_func": 2,
+    "expert_group_count": 1,
     "expert_shared_count": 1,
     "expert_shared_feed_forward_length": 32,
     "expert_used_count": 2,
     "expert_weights_norm": True,
     "final_logit_softcapping": 30.0,
     "leading_dense_block_count": 1,
+    "nextn_predict_layers": 0,
     "logit_scale": 3.0,
     "residual_scale": 0.5,
     "rope.dimension_count": 8,
@@ -64,6 +69,8 @@ _ONE_ATTENDS: dict[str, object] = {"attention.head_count_kv": [2, 0, 0]}
 _RECURRENT: dict[str, object] = {"attention.recurrent_layers": [True, False, True]}
 
 OF_ARCHITECTURE: dict[str, dict[str, object]] = {
+    "gemma4": _EXPERTS,
+    "nemotron_h_moe": _ONE_ATTENDS | _EXPERTS | {"feed_forward_length": [0, 0, 64]},
     "qwen2": _NO_WINDOW,
     "qwen3": _NO_WINDOW,
     "smollm3": _NO_WINDOW,
@@ -72,6 +79,7 @@ OF_ARCHITECTURE: dict[str, dict[str, object]] = {
     "lfm2moe": _ONE_ATTENDS | _EXPERTS,
     "qwen35": _RECURRENT,
     "qwen35moe": _RECURRENT | _EXPERTS,
+    "qwen3next": _RECURRENT | _EXPERTS,
     "granitehybrid": _ONE_ATTENDS,
     "nemotron_h": _ONE_ATTENDS | {"feed_forward_length": [0, 0, 64]},
     "qwen3moe": _NO_WINDOW | _EXPERTS,
@@ -96,6 +104,10 @@ ROPE: dict[str, object] = {
 }
 CONFIG: dict[str, object] = {
     "activation_function": "gelu_new",
+    "activation_sparsity_pattern": [0.95, 0.5, 0.0],
+    "altup_active_idx": 0,
+    "altup_correct_scale": True,
+    "altup_num_inputs": 4,
     "attention_bias": False,
     "attention_multiplier": 0.25,
     "embedding_multiplier": 2.0,
@@ -107,6 +119,7 @@ CONFIG: dict[str, object] = {
     "hidden_size": 32,
     "hidden_size_per_layer_input": 8,
     "intermediate_size": 64,
+    "laurel_rank": 8,
     "layer_norm_eps": 1e-5,
     "layer_norm_epsilon": 1e-5,
     "layer_types": ["sliding_attention", "full_attention", "full_attention"],
@@ -132,8 +145,11 @@ CONFIG: dict[str, object] = {
     "tie_word_embeddings": True,
     "use_sliding_window": True,
     "vocab_size": 64,
+    "vocab_size_per_layer_input": 60,
     "conv_L_cache": 3,
     "conv_kernel": 4,
+    "decoder_sparse_step": 1,
+    "enable_moe_block": False,
     "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 8,
     "linear_num_key_heads": 2,
@@ -147,7 +163,9 @@ CONFIG: dict[str, object] = {
     "mamba_n_heads": 4,
     "mamba_num_heads": 4,
     "mlp_hidden_act": "relu2",
+    "mlp_only_layers": [],
     "moe_intermediate_size": 32,
+    "moe_shared_expert_intermediate_size": 32,
     "n_group": 1,
     "n_groups": 2,
     "n_routed_experts": 8,
@@ -160,6 +178,8 @@ CONFIG: dict[str, object] = {
     "shared_expert_intermediate_size": 32,
     "shared_intermediate_size": 64,
     "ssm_state_size": 8,
+    "top_k_experts": 2,
+    "time_step_limit": [0.0, {"__float__": "Infinity"}],
     "topk_group": 1,
 }
 _CONVOLVED: dict[str, object] = {"layer_types": ["conv", "full_attention", "conv"]}
@@ -167,18 +187,20 @@ _LINEAR: dict[str, object] = {
     "layer_types": ["linear_attention", "full_attention", "linear_attention"]
 }
 OF_MODEL_TYPE: dict[str, dict[str, object]] = {
+    "gemma4": {"enable_moe_block": True},
     "lfm2": _CONVOLVED,
     "lfm2_moe": _CONVOLVED,
     "qwen3_5": _LINEAR,
     "qwen3_5_text": _LINEAR,
     "qwen3_5_moe": _LINEAR,
     "qwen3_5_moe_text": _LINEAR,
+    "qwen3_next": _LINEAR,
     "gpt_oss": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     "granitemoehybrid": {
         "layer_types": ["mamba", "attention", "linear_attention"],
         "num_local_experts": 0,
     },
-    "nemotron_h": {"layer_types": ["linear_attention", "mlp", "full_attention"]},
+    "nemotron_h": {"layer_types": ["linear_attention", "mlp", "moe", "full_attention"]},
 }
 """What differs from `CONFIG` in the files of a model type."""
 
@@ -209,8 +231,8 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "granitehybrid": ("ssm_in.bias",),
     "granitemoehybrid": ("in_proj.bias",),
     "nemotron_h": ("ssm_in.bias", "in_proj.bias"),
+    "nemotron_h_moe": ("ssm_in.bias", "ffn_gate_up_exps"),
     "lfm2": ("ffn_gate_inp", "feed_forward.gate."),
-    "gpt_oss": ("_blocks", "_scales"),
 }
 """Parts of the names of tensors that the files of an architecture or model type lack."""
 

@@ -8,7 +8,7 @@ CHATML = (
     "{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+NORMAL, UNKNOWN, CONTROL, UNUSED, BYTE = 1, 2, 3, 5, 6
 
 
 def byte_level() -> tuple[list[str], list[str], list[int]]:
@@ -21,9 +21,12 @@ def byte_level() -> tuple[list[str], list[str], list[int]]:
     return tokens, merges, types
 
 
-def byte_level_fields(pre: str = "gpt-2") -> dict[str, object]:
-    """The GGUF metadata of `byte_level`."""
+def byte_level_fields(pre: str = "gpt-2", *, size: int = 0) -> dict[str, object]:
+    """The GGUF metadata of `byte_level`, with tokens that are not used up to `size`."""
     tokens, merges, types = byte_level()
+    unused = range(len(tokens), size)
+    tokens += [f"<unused{index}>" for index in unused]
+    types += [UNUSED for _ in unused]
     return {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": pre,

@@ -13,9 +13,11 @@ from torch.nn import functional
 
 from engine.models.spec import (
     Attention,
+    Experts,
     GatedDeltaNet,
     LayerSpec,
     Mamba2,
+    Mlp,
     ModelSpec,
     Rope,
     ShortConv,
@@ -55,11 +57,16 @@ class DescribedModel:
             positions = self._matrix(spec.tensors["position_embedding"], spec.context_length)
             x = x + positions[: len(tokens)]
         per_layer = self._per_layer_inputs(ids, x) if spec.per_layer_width else None
+        streams = self._spread(x) if spec.streams is not None else []
         rotations = [self._rotation(rope, len(tokens)) for rope in spec.ropes]
         cache: dict[int, tuple[Tensor, Tensor]] = {}
         for index, layer in enumerate(spec.layers):
+            if spec.streams is not None:
+                streams = self._predict(layer, streams)
+                x = streams[spec.streams.active]
             if layer.mixer is not None:
                 h = self._norm(layer.tensors, "mixer_norm", x)
+                beside = self._laurel(layer, h) if spec.laurel_rank else None
                 if isinstance(layer.mixer, Attention):
                     h = self._attention(index, layer, layer.mixer, h, rotations, cache)
                 elif isinstance(layer.mixer, ShortConv):
@@ -68,19 +75,28 @@ class DescribedModel:
                     h = self._state_heads(layer, layer.mixer, h)
                 h = self._norm(layer.tensors, "mixer_post_norm", h)
                 x = x + h * spec.residual_multiplier
+                x = x if beside is None else (x + beside) * 2**-0.5
             if layer.ffn is not None:
-                h = self._norm(layer.tensors, "ffn_norm", x)
-                h = self._feed_forward(layer, h)
+                h = self._feed_forward(layer, x)
                 h = self._norm(layer.tensors, "ffn_post_norm", h)
                 x = x + h * spec.residual_multiplier
+            if spec.streams is not None:
+                streams = self._correct(layer, streams, x)
+                x = streams[spec.streams.active]
+                if "streams_scale" in layer.tensors:
+                    x = x * self._vector(layer.tensors["streams_scale"], spec.hidden_size)
             if per_layer is not None:
                 width, hidden = spec.per_layer_width, spec.hidden_size
                 gate = x @ self._matrix(layer.tensors["per_layer_gate"], width).T
                 h = functional.gelu(gate, approximate="tanh") * per_layer[:, index]
                 h = h @ self._matrix(layer.tensors["per_layer_projection"], hidden).T
-                x = x + self._norm(layer.tensors, "per_layer_norm", h)
+                h = self._norm(layer.tensors, "per_layer_norm", h)
+                x = x + h
+                streams = [*streams[:1], *(stream + h for stream in streams[1:])]
             if "output_scale" in layer.tensors:
                 x = x * self._vector(layer.tensors["output_scale"], 1)
+        if spec.streams is not None:
+            x = self._merge(streams)
         x = self._norm(spec.tensors, "final_norm", x)
         head = spec.tensors.get("lm_head", spec.tensors["embedding"])
         logits = x @ self._matrix(head, spec.vocab_size).T
@@ -89,8 +105,52 @@ class DescribedModel:
         logits = logits * spec.logit_multiplier
         return _cap(logits, spec.logit_softcap)
 
+    def _spread(self, x: Tensor) -> list[Tensor]:
+        """The streams of the input embeddings."""
+        assert self.spec.streams is not None
+        hidden, others = self.spec.hidden_size, self.spec.streams.count - 1
+        out = x @ self._matrix(self.spec.tensors["streams_projection"], others * hidden).T
+        return [x, *(_with_magnitude(part, x) for part in out.split(hidden, -1))]
+
+    def _merge(self, streams: Sequence[Tensor]) -> Tensor:
+        hidden, first = self.spec.hidden_size, streams[0]
+        rows = (len(streams) - 1) * hidden
+        matrices = self._matrix(self.spec.tensors["streams_merge"], rows).split(hidden)
+        pairs = zip(streams[1:], matrices, strict=True)
+        merged = [_with_magnitude(stream @ matrix.T, first) for stream, matrix in pairs]
+        return torch.stack([first, *merged]).mean(0)
+
+    def _modalities(self, layer: LayerSpec, x: Tensor) -> Tensor:
+        assert self.spec.streams is not None
+        h = self._norm(layer.tensors, "streams_norm", x) / self.spec.hidden_size
+        return torch.tanh(self._project(layer, "streams_router", self.spec.streams.count, h))
+
+    def _predict(self, layer: LayerSpec, streams: Sequence[Tensor]) -> list[Tensor]:
+        assert self.spec.streams is not None
+        count = len(streams)
+        modalities = self._modalities(layer, streams[self.spec.streams.active])
+        factors = self._project(layer, "streams_predict", count * count, modalities)
+        factors = factors.view(-1, count, count)
+        return [
+            stream + sum(factors[:, k, i, None] * other for i, other in enumerate(streams))
+            for k, stream in enumerate(streams)
+        ]
+
+    def _correct(self, layer: LayerSpec, streams: Sequence[Tensor], x: Tensor) -> list[Tensor]:
+        assert self.spec.streams is not None
+        factors = self._project(layer, "streams_correct", len(streams), self._modalities(layer, x))
+        innovation = x - streams[self.spec.streams.active]
+        return [stream + (1 + factors[:, k, None]) * innovation for k, stream in enumerate(streams)]
+
+    def _laurel(self, layer: LayerSpec, x: Tensor) -> Tensor:
+        h = self._project(layer, "laurel_left", self.spec.laurel_rank, x)
+        h = self._project(layer, "laurel_right", self.spec.hidden_size, h)
+        return x + self._norm(layer.tensors, "laurel_norm", h)
+
     def _matrix(self, ref: TensorRef, rows: int) -> Tensor:
-        stored = self.weights[ref.name]
+        names = [ref.name.format(part) for part in range(ref.parts)] or [ref.name]
+        stored = torch.cat([self.weights[name] for name in names])
+        stored = stored.reshape(-1, stored.shape[-1])
         return (stored.T if ref.transposed else stored)[_rows(ref, rows)]
 
     def _vector(self, ref: TensorRef, rows: int) -> Tensor:
@@ -289,26 +349,74 @@ class DescribedModel:
 
     def _feed_forward(self, layer: LayerSpec, x: Tensor) -> Tensor:
         assert layer.ffn is not None
-        inner = layer.ffn.intermediate_size
-        up = self._project(layer, "up", inner, x)
-        if "gate" not in layer.tensors:
-            return self._project(layer, "down", self.spec.hidden_size, self._activate(layer, up))
-        gate = self._activate(layer, self._project(layer, "gate", inner, x))
-        return self._project(layer, "down", self.spec.hidden_size, gate * up)
+        h = self._norm(layer.tensors, "ffn_norm", x)
+        if not isinstance(layer.ffn, Experts):
+            return self._network(layer, layer.ffn, "", h)
+        own = "experts_norm" in layer.tensors
+        of_router = self._norm(layer.tensors, "router_norm", x) if own else h
+        of_experts = self._norm(layer.tensors, "experts_norm", x) if own else h
+        out = self._experts(layer, layer.ffn, of_router, of_experts)
+        out = self._norm(layer.tensors, "experts_post_norm", out)
+        if layer.ffn.shared is None:
+            return out
+        shared = self._network(layer, layer.ffn.shared, "shared.", h)
+        if "shared_router" in layer.tensors:
+            shared = shared * self._project(layer, "shared_router", 1, h).sigmoid()
+        return out + self._norm(layer.tensors, "shared_post_norm", shared)
 
-    def _activate(self, layer: LayerSpec, x: Tensor) -> Tensor:
-        assert layer.ffn is not None
-        match layer.ffn.activation:
-            case "silu":
-                return functional.silu(x)
-            case "gelu_tanh":
-                return functional.gelu(x, approximate="tanh")
-            case "gelu":
-                return functional.gelu(x)
-            case "relu2":
-                return functional.relu(x) ** 2
-            case other:
-                raise NotImplementedError(other)
+    def _network(self, layer: LayerSpec, mlp: Mlp, prefix: str, x: Tensor) -> Tensor:
+        """A network whose roles begin with `prefix`."""
+        inner, hidden = mlp.intermediate_size, self.spec.hidden_size
+        out = self._project(layer, f"{prefix}up", inner, x)
+        if f"{prefix}gate" in layer.tensors:
+            gate = self._project(layer, f"{prefix}gate", inner, x)
+            if mlp.cutoff is not None:
+                deviation = gate.std(-1, keepdim=True, correction=0)
+                gate = functional.relu(gate - gate.mean(-1, keepdim=True) - mlp.cutoff * deviation)
+            out = _activate(mlp.activation, gate) * out
+        else:
+            out = _activate(mlp.activation, out)
+        return self._project(layer, f"{prefix}down", hidden, out)
+
+    def _experts(self, layer: LayerSpec, experts: Experts, of_router: Tensor, x: Tensor) -> Tensor:
+        """Experts without biases, of one group; `x` and `of_router` are normalised inputs."""
+        routing, hidden, size = experts.routing, self.spec.hidden_size, experts.intermediate_size
+        assert routing.groups == 1
+        logits = self._project(layer, "router", experts.count, of_router) * routing.logit_scale
+        scores = {
+            "softmax": logits.softmax(-1),
+            "softmax_of_used": logits,
+            "sigmoid": logits.sigmoid(),
+        }[routing.scores]
+        best = scores
+        if "router_correction" in layer.tensors:
+            best = scores + self._vector(layer.tensors["router_correction"], experts.count)
+        chosen = best.topk(experts.used, -1).indices
+        weights = scores.gather(-1, chosen)
+        if routing.scores == "softmax_of_used":
+            weights = weights.softmax(-1)
+        if routing.renormalise:
+            weights = weights / weights.sum(-1, keepdim=True)
+        weights = weights * routing.scale
+        if "router_scale" in layer.tensors:
+            weights = weights * self._vector(layer.tensors["router_scale"], experts.count)[chosen]
+        rows = {"gate": (size, hidden), "up": (size, hidden), "down": (hidden, size)}
+        matrices = {
+            part: self._matrix(place, experts.count * shape[0]).view(experts.count, *shape)
+            for part, shape in rows.items()
+            if (place := layer.tensors.get(f"experts.{part}")) is not None
+        }
+        out = torch.zeros(len(x), hidden)
+        for token in range(len(x)):
+            for weight, expert in zip(weights[token], chosen[token], strict=True):
+                inner = matrices["up"][expert] @ x[token]
+                if "gate" in matrices:
+                    gate = matrices["gate"][expert] @ x[token]
+                    inner = _activate(experts.activation, gate) * inner
+                else:
+                    inner = _activate(experts.activation, inner)
+                out[token] += weight * (matrices["down"][expert] @ inner)
+        return out
 
     def _per_layer_inputs(self, ids: Tensor, x: Tensor) -> Tensor:
         """[tokens, layers, width]."""
@@ -318,17 +426,42 @@ class DescribedModel:
         projected = x @ self._matrix(spec.tensors["per_layer_model_projection"], total).T
         projected = (projected * spec.hidden_size**-0.5).view(shape)
         projected = self._norm(spec.tensors, "per_layer_model_norm", projected)
-        looked_up = self.weights[spec.tensors["per_layer_embedding"].name][ids].view(shape)
+        embedding = self._matrix(spec.tensors["per_layer_embedding"], spec.vocab_size)
+        looked_up = embedding[ids].view(shape)
         return (projected + looked_up * width**0.5) * 2**-0.5
+
+
+def _activate(activation: str, x: Tensor) -> Tensor:
+    match activation:
+        case "silu":
+            return functional.silu(x)
+        case "gelu_tanh":
+            return functional.gelu(x, approximate="tanh")
+        case "gelu":
+            return functional.gelu(x)
+        case "relu2":
+            return functional.relu(x) ** 2
+        case other:
+            raise NotImplementedError(other)
 
 
 def _rows(ref: TensorRef, count: int) -> Tensor:
     j = torch.arange(count)
-    return ref.start + (j if ref.run == 0 else j // ref.run * ref.step + j % ref.run)
+    rows = ref.start + (j if ref.run == 0 else j // ref.run * ref.step + j % ref.run)
+    for further in ref.further:
+        at = torch.arange(count - further.first)
+        rows[further.first :] = further.start + at // further.run * further.step + at % further.run
+    return rows
 
 
 def _rms(x: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+def _with_magnitude(x: Tensor, other: Tensor) -> Tensor:
+    """`x` with the root mean square of `other`."""
+    square = x.pow(2).mean(-1, keepdim=True).clamp(min=1e-5)
+    return x * (other.pow(2).mean(-1, keepdim=True) / square).sqrt()
 
 
 def _unit(x: Tensor) -> Tensor:

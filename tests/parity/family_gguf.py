@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import gguf
@@ -22,6 +23,15 @@ PERMUTED = {"llama", "granite", "granitemoe", "smollm3", "mistral3"}
 
 PLUS_ONE = {"gemma2", "gemma3"}
 """Architectures whose norms contain the 1 that checkpoints leave out."""
+
+_SCALES = {"router.scale": "ffn_gate_inp", "router.per_expert_scale": "ffn_down_exps"}
+"""Vectors of a router that files have beside other tensors."""
+
+_STACKED = {
+    "altup_projections": "altup_proj",
+    "altup_unembed_projections": "altup_unembd_proj",
+}
+"""Modules of several matrices that files have in one tensor."""
 
 _NEVER = ".attn.bias"
 """GPT-2's mask, in old checkpoints."""
@@ -44,15 +54,26 @@ def write_family_gguf(
         if (experts := expert_tensors(name, values)) is not None:
             tensors |= experts
             continue
-        found = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        assert found is not None, name
-        found += "" if found.endswith((".weight", ".bias")) else ".weight"
+        found = _name(names, name)
         tensors[found] = _converted(architecture, found, values, config)
     keys = _common_keys(config) | (extra or EXTRA[architecture])(config, tensors)
     fields: Keys = {f"{architecture}.{key}": value for key, value in keys.items()}
-    return write_gguf(
-        path, {"general.architecture": architecture} | byte_level_fields() | fields, tensors
-    )
+    general = {"general.architecture": architecture} | byte_level_fields(size=config.vocab_size)
+    return write_gguf(path, general | fields, tensors)
+
+
+def _name(names: Any, name: str) -> str:
+    """The name of a tensor of transformers in a GGUF file."""
+    _, _, in_layer = name.partition(".layers.")
+    index, _, module = in_layer.partition(".")
+    if module in _SCALES:
+        return f"blk.{index}.{_SCALES[module]}.scale"
+    first, _, rest = name.removeprefix("model.").partition(".")
+    if first in _STACKED:
+        return f"{_STACKED[first]}.{rest}"
+    found = names.get_name(name, try_suffixes=(".weight", ".bias"))
+    assert found is not None, name
+    return found if found.endswith((".weight", ".bias")) else f"{found}.weight"
 
 
 def _arch(architecture: str) -> gguf.MODEL_ARCH:
@@ -124,6 +145,30 @@ def _gemma3(config: Any, tensors: Values) -> Keys:
     return {"attention.sliding_window": config.sliding_window}
 
 
+def _gemma3n(config: Any, tensors: Values) -> Keys:
+    others = config.altup_num_inputs - 1
+    for stem in ("altup_proj", "altup_unembd_proj"):
+        parts = [tensors.pop(f"{stem}.{index}.weight") for index in range(others)]
+        tensors[f"{stem}.weight"] = np.stack(parts)
+    embedding = tensors["per_layer_token_embd.weight"]
+    # llama.cpp's converter writes zeros for tokens without embeddings, which are those of images.
+    missing = np.repeat(embedding[:1], config.vocab_size - len(embedding), axis=0)
+    tensors["per_layer_token_embd.weight"] = np.concatenate([embedding, missing])
+    shares = config.activation_sparsity_pattern
+    return {
+        "altup.active_idx": config.altup_active_idx,
+        "altup.num_inputs": config.altup_num_inputs,
+        "activation_sparsity_scale": [
+            NormalDist().inv_cdf(share) if share else float("-inf") for share in shares
+        ],
+        "attention.shared_kv_layers": config.num_kv_shared_layers,
+        "attention.sliding_window": config.sliding_window,
+        "attention.sliding_window_pattern": _sliding(config),
+        "embedding_length_per_layer_input": config.hidden_size_per_layer_input,
+        "final_logit_softcapping": config.final_logit_softcapping,
+    }
+
+
 def _gemma4(config: Any, tensors: Values) -> Keys:
     get = config.__dict__.get
     sliding = _sliding(config)
@@ -150,6 +195,10 @@ def _gemma4(config: Any, tensors: Values) -> Keys:
         "rope.dimension_count": full.head_dim,
         "rope.dimension_count_swa": dim,
     }
+    if get("enable_moe_block"):
+        keys["expert_count"] = get("num_experts")
+        keys["expert_used_count"] = get("top_k_experts")
+        keys["expert_feed_forward_length"] = get("moe_intermediate_size")
     if get("use_double_wide_mlp"):
         width = get("intermediate_size")
         keys["feed_forward_length"] = [width] * own + [2 * width] * shared
@@ -217,6 +266,7 @@ def _nothing(config: Any, tensors: Values) -> Keys:
 EXTRA: Mapping[str, ExtraKeys] = {
     "gemma2": _gemma2,
     "gemma3": _gemma3,
+    "gemma3n": _gemma3n,
     "gemma4": _gemma4,
     "phi3": _phi3,
     "smollm3": _nothing,

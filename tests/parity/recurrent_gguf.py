@@ -61,11 +61,30 @@ _NAMES = {
         "linear_attn.dt_bias": "ssm_dt",
         "linear_attn.A_log": "ssm_a",
     },
+    "qwen3next": _ATTENTION
+    | {
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "post_attention_norm",
+        "linear_attn.in_proj_ba": "ssm_ba",
+        "linear_attn.conv1d": "ssm_conv1d",
+        "linear_attn.norm": "ssm_norm",
+        "linear_attn.out_proj": "ssm_out",
+        "linear_attn.dt_bias": "ssm_dt",
+        "linear_attn.A_log": "ssm_a",
+        "mlp.gate": "ffn_gate_inp",
+        "mlp.experts.down_proj": "ffn_down_exps",
+        "mlp.shared_expert.gate_proj": "ffn_gate_shexp",
+        "mlp.shared_expert.up_proj": "ffn_up_shexp",
+        "mlp.shared_expert.down_proj": "ffn_down_shexp",
+        "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    },
     "granitehybrid": _ATTENTION
     | {
         "input_layernorm": "attn_norm",
         "post_attention_layernorm": "ffn_norm",
         "shared_mlp.output_linear": "ffn_down",
+        "block_sparse_moe.router": "ffn_gate_inp",
+        "block_sparse_moe.experts.down_proj": "ffn_down_exps",
     }
     | {f"mamba.{name}": target for name, target in _MAMBA.items()},
     "nemotron_h": {
@@ -76,6 +95,12 @@ _NAMES = {
         "mixer.k_proj": "attn_k",
         "mixer.v_proj": "attn_v",
         "mixer.o_proj": "attn_output",
+        "mixer.gate": "ffn_gate_inp",
+        "mixer.gate.e_score_correction_bias": "exp_probs_b",
+        "mixer.experts.up_proj": "ffn_up_exps",
+        "mixer.experts.down_proj": "ffn_down_exps",
+        "mixer.shared_experts.up_proj": "ffn_up_shexp",
+        "mixer.shared_experts.down_proj": "ffn_down_shexp",
     }
     | {f"mixer.{name}": target for name, target in _MAMBA.items()},
 }
@@ -86,15 +111,17 @@ _NAMES["qwen35moe"] = _NAMES["qwen35"] | {
     "mlp.shared_expert.down_proj": "ffn_down_shexp",
     "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
 }
-_QWEN = ("qwen35", "qwen35moe")
+_QWEN = ("qwen35", "qwen35moe", "qwen3next")
 _FAMILIES = {
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2moe",
     "qwen3_5_moe_text": "qwen35moe",
     "qwen3_5_text": "qwen35",
+    "qwen3_next": "qwen3next",
     "granitemoehybrid": "granitehybrid",
     "nemotron_h": "nemotron_h",
 }
+_MAMBAS = ("granitehybrid", "nemotron_h")
 _TOP = {
     "embed_tokens": "token_embd",
     "embeddings": "token_embd",
@@ -105,15 +132,28 @@ _TOP = {
 
 
 def write_recurrent_gguf(
-    model: PreTrainedModel, path: Path, *, fused_experts: bool = False
+    model: PreTrainedModel, path: Path, *, fused_experts: bool = False, extra_blocks: int = 1
 ) -> Path:
-    """Write `model` in fp32, with a vocabulary of bytes; `fused_experts` as in `expert_tensors`."""
+    """Write `model` in fp32, with a vocabulary of bytes.
+
+    Args:
+        model: the model.
+        path: of the file.
+        fused_experts: as in `expert_tensors`.
+        extra_blocks: blocks for multi-token prediction that the file of a Qwen counts; it has none.
+    """
     config = model.config
     family = _FAMILIES[config.model_type]
-    fields = {f"{family}.{key}": value for key, value in _fields(family, config).items()}
+    architecture = "nemotron_h_moe" if "moe" in config.layer_types else family
+    fields = {
+        f"{architecture}.{key}": value
+        for key, value in _fields(family, config, extra_blocks).items()
+    }
     tensors: dict[str, np.ndarray] = {}
     for name, tensor in model.state_dict().items():
-        experts = expert_tensors(name, tensor.float().numpy(), fused=fused_experts)
+        experts = None
+        if family.endswith("moe"):
+            experts = expert_tensors(name, tensor.float().numpy(), fused=fused_experts)
         if experts is not None:
             tensors |= {target: np.ascontiguousarray(one) for target, one in experts.items()}
             continue
@@ -125,11 +165,12 @@ def write_recurrent_gguf(
             converted = [("output.weight", tensor)]
         for target, values in converted:
             tensors[target] = np.ascontiguousarray(values.float().numpy())
-    general = {"general.architecture": family} | byte_level_fields()
+    vocabulary = byte_level_fields(size=config.vocab_size)
+    general = {"general.architecture": architecture} | vocabulary
     return write_gguf(path, general | fields, tensors)
 
 
-def _fields(family: str, config) -> dict[str, object]:
+def _fields(family: str, config, extra_blocks: int) -> dict[str, object]:
     layers, kv = config.num_hidden_layers, config.num_key_value_heads
     kinds = config.layer_types
     attending = [kind == "full_attention" for kind in kinds]
@@ -143,7 +184,7 @@ def _fields(family: str, config) -> dict[str, object]:
         "attention.key_length": head_dim,
         "attention.value_length": head_dim,
     }
-    if family.endswith("moe"):
+    if family.endswith("moe") or family == "qwen3next":
         fields |= {
             "expert_count": config.num_experts,
             "expert_used_count": config.num_experts_per_tok,
@@ -151,17 +192,20 @@ def _fields(family: str, config) -> dict[str, object]:
         }
     if family in _QWEN:
         values = config.linear_num_value_heads
+        if family != "qwen3next":
+            fields["rope.dimension_sections"] = [2, 1, 1, 0]
+        if family != "qwen35":
+            fields["expert_shared_feed_forward_length"] = config.shared_expert_intermediate_size
         return fields | {
-            "block_count": layers + 1,
-            "nextn_predict_layers": 1,
+            "block_count": layers + extra_blocks,
+            "nextn_predict_layers": extra_blocks,
             "attention.head_count_kv": kv,
             "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
-            "attention.recurrent_layers": [not one for one in attending] + [False],
+            "attention.recurrent_layers": [not one for one in attending] + [False] * extra_blocks,
             "feed_forward_length": getattr(config, "intermediate_size", None)
             or config.moe_intermediate_size,
             "rope.freq_base": config.rope_parameters["rope_theta"],
             "rope.dimension_count": head_dim // 4,
-            "rope.dimension_sections": [2, 1, 1, 0],
             "ssm.conv_kernel": config.linear_conv_kernel_dim,
             "ssm.state_size": config.linear_key_head_dim,
             "ssm.group_count": config.linear_num_key_heads,
@@ -185,9 +229,15 @@ def _fields(family: str, config) -> dict[str, object]:
             else int(_lfm2_inner(config)),
         }
     if family == "granitehybrid":
+        inner = config.shared_intermediate_size
+        if config.num_local_experts:
+            fields["expert_count"] = config.num_local_experts
+            fields["expert_used_count"] = config.num_experts_per_tok
+            fields["expert_shared_feed_forward_length"] = inner
+            inner = config.intermediate_size
         return fields | {
             "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
-            "feed_forward_length": config.shared_intermediate_size,
+            "feed_forward_length": inner,
             "embedding_scale": config.embedding_multiplier,
             "residual_scale": config.residual_multiplier,
             "attention.scale": config.attention_multiplier,
@@ -201,9 +251,18 @@ def _fields(family: str, config) -> dict[str, object]:
             "ssm.inner_size": config.mamba_n_heads * config.mamba_d_head,
         }
     inner = config.intermediate_size
+    if "moe" in kinds:
+        inner = config.moe_intermediate_size
+        fields["expert_count"] = config.n_routed_experts
+        fields["expert_used_count"] = config.num_experts_per_tok
+        fields["expert_feed_forward_length"] = inner
+        fields["expert_shared_feed_forward_length"] = config.moe_shared_expert_intermediate_size
+        fields["expert_weights_norm"] = config.norm_topk_prob
+        fields["expert_weights_scale"] = config.routed_scaling_factor
+        fields["expert_group_count"] = config.n_group
     return fields | {
         "attention.layer_norm_epsilon": config.layer_norm_epsilon,
-        "feed_forward_length": [inner if kind == "mlp" else 0 for kind in kinds],
+        "feed_forward_length": [inner if kind in ("mlp", "moe") else 0 for kind in kinds],
         "ssm.conv_kernel": config.conv_kernel,
         "ssm.state_size": config.ssm_state_size,
         "ssm.group_count": config.n_groups,
@@ -225,32 +284,53 @@ def _converted(family: str, config, name: str, tensor: Tensor) -> list[tuple[str
         tensor = tensor.reshape(tensor.shape[0], -1) if tensor.dim() == 3 else tensor
     if name.endswith("A_log"):
         tensor = -tensor.exp()
-    if family in _QWEN:
-        if name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight"):
-            tensor = tensor + 1
+    is_norm = name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
+    if is_norm and family in _QWEN:
+        tensor = tensor + 1
+    if family in ("qwen35", "qwen35moe"):
         tensor = _tiled(config, name, tensor)
     if not name.startswith("layers."):
         top, kind = name.rsplit(".", 1)
         return [(f"{_TOP[top]}.{kind}", tensor)]
     match = re.fullmatch(r"layers\.(\d+)\.(.+?)(?:\.(weight|bias))?", name)
     assert match is not None
-    index, module, kind = match[1], match[2], match[3]
+    index, module, kind = match[1], match[2], match[3] or "weight"
     prefix = f"blk.{index}."
-    if module == "shared_mlp.input_linear":
-        gate, up = tensor.chunk(2)
-        return [(f"{prefix}ffn_gate.weight", gate), (f"{prefix}ffn_up.weight", up)]
+    of_experts = family == "granitehybrid" and config.num_local_experts > 0
+    if module.endswith(("shared_mlp.input_linear", "experts.gate_up_proj")):
+        suffix = "_exps" if module.endswith("gate_up_proj") else "_shexp" if of_experts else ""
+        parts = zip(("gate", "up"), tensor.chunk(2, -2), strict=True)
+        return [(f"{prefix}ffn_{part}{suffix}.weight", half) for part, half in parts]
+    if module == "linear_attn.in_proj_qkvz":
+        return _separated(config, prefix, tensor)
     target = _NAMES[family][module]
+    if of_experts and target == "ffn_down":
+        target = "ffn_down_shexp"
+    if target == "ffn_gate_inp_shexp":
+        tensor = tensor.squeeze(0)
     if family == "granitehybrid" and target in ("attn_q", "attn_k"):
         heads = config.num_attention_heads if target == "attn_q" else config.num_key_value_heads
         tensor = _interleaved(tensor, heads)
     if module.endswith(("A_log", ".D")):
-        return [(prefix + target, tensor[:, None] if family not in _QWEN else tensor)]
-    if module.endswith("dt_bias"):
+        return [(prefix + target, tensor[:, None] if family in _MAMBAS else tensor)]
+    if module.endswith(("dt_bias", "correction_bias")):
         kind = "bias"
-    if target == "ssm_norm" and family not in _QWEN:
+    if target == "ssm_norm" and family in _MAMBAS:
         groups = config.mamba_n_groups if family == "granitehybrid" else config.n_groups
         tensor = tensor.reshape(groups, -1)
     return [(f"{prefix}{target}.{kind}", tensor)]
+
+
+def _separated(config, prefix: str, tensor: Tensor) -> list[tuple[str, Tensor]]:
+    """Queries, keys and values, and their gates, which Qwen3-Next stores by key head."""
+    keys, dim = config.linear_num_key_heads, config.linear_key_head_dim
+    values = config.linear_num_value_heads // keys * config.linear_value_head_dim
+    by_head = tensor.view(keys, -1, tensor.shape[-1]).split([dim, dim, values, values], 1)
+    *mixed, z = (part.reshape(-1, tensor.shape[-1]) for part in by_head)
+    return [
+        (f"{prefix}attn_qkv.weight", torch.cat(mixed)),
+        (f"{prefix}attn_gate.weight", z),
+    ]
 
 
 def _interleaved(tensor: Tensor, heads: int) -> Tensor:

@@ -6,6 +6,8 @@ from transformers import (
     Gemma3Config,
     Gemma3ForCausalLM,
     Gemma3ForConditionalGeneration,
+    Gemma3nForCausalLM,
+    Gemma3nTextConfig,
     Gemma3TextConfig,
     Gemma4ForCausalLM,
     Gemma4TextConfig,
@@ -133,6 +135,37 @@ def _gemma4(**changes: object) -> PreTrainedModel:
     return Gemma4ForCausalLM(Gemma4TextConfig(**{**fields, **changes}))
 
 
+def _gemma4_experts() -> PreTrainedModel:
+    return _gemma4(
+        enable_moe_block=True,
+        num_experts=10,
+        top_k_experts=3,
+        moe_intermediate_size=48,
+        hidden_size_per_layer_input=0,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+    )
+
+
+def _gemma3n(**changes: object) -> PreTrainedModel:
+    fields: dict[str, object] = {
+        **SHAPE,
+        "num_hidden_layers": 7,
+        "intermediate_size": [112, 112, 128, 128, 112, 112, 128],
+        "head_dim": 16,
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention", "sliding_attention", "full_attention"] * 2
+        + ["full_attention"],
+        "hidden_size_per_layer_input": 16,
+        # Some tokens have no embeddings of the layers.
+        "vocab_size_per_layer_input": VOCAB - 20,
+        "num_kv_shared_layers": 3,
+        "laurel_rank": 24,
+        "activation_sparsity_pattern": [0.9, 0.5, 0.0, 0.0, 0.3, 0.0, 0.0],
+    }
+    return Gemma3nForCausalLM(Gemma3nTextConfig(**{**fields, **changes}))
+
+
 def _gpt2(**changes: object) -> PreTrainedModel:
     fields: dict[str, object] = {
         "vocab_size": VOCAB,
@@ -170,6 +203,12 @@ TINY_FAMILIES = [
         lambda: _gemma4(
             attention_k_eq_v=True, num_global_key_value_heads=1, hidden_size_per_layer_input=0
         ),
+    ),
+    TinyModel("gemma4-experts", _gemma4_experts),
+    TinyModel("gemma3n", _gemma3n),
+    TinyModel(
+        "gemma3n-second-stream",
+        lambda: _gemma3n(altup_active_idx=1, altup_num_inputs=3, altup_correct_scale=False),
     ),
     # Every sequence of the tests is longer than 32 tokens and none is longer than 256.
     TinyModel("phi3-long", lambda: _phi3(32)),

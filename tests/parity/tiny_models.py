@@ -122,7 +122,8 @@ def randomize(model: PreTrainedModel) -> None:
     """Random weights, as `save_tiny_model` describes."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if "norm" in name or ".ln_" in name:
+            # The last two are Gemma 4's.
+            if "norm" in name or ".ln_" in name or "router.scale" in name or "expert_scale" in name:
                 weight.uniform_(0.5, 1.5)
             elif weight.dim() == 1:
                 weight.normal_(0, 0.5)

@@ -1,5 +1,6 @@
 """Tiny random models of the families with recurrent mixers."""
 
+import torch
 from transformers import (
     GraniteMoeHybridConfig,
     GraniteMoeHybridForCausalLM,
@@ -10,11 +11,14 @@ from transformers import (
     PreTrainedModel,
     Qwen3_5ForCausalLM,
     Qwen3_5TextConfig,
+    Qwen3NextConfig,
+    Qwen3NextForCausalLM,
 )
 
 from tests.parity.tiny_models import SHAPE, TinyModel, rope_parameters
 
 _HYBRID = {**SHAPE, "num_hidden_layers": 4}
+_EXPERTS: dict[str, object] = {"num_experts_per_tok": 3}
 
 
 def _lfm2(**changes: object) -> PreTrainedModel:
@@ -42,6 +46,25 @@ def _qwen3_5(**changes: object) -> PreTrainedModel:
         ),
     }
     return Qwen3_5ForCausalLM(Qwen3_5TextConfig(**{**fields, **changes}))
+
+
+def _qwen3_next(**changes: object) -> PreTrainedModel:
+    kinds = ["linear_attention", "linear_attention", "full_attention", "linear_attention"]
+    fields: dict[str, object] = {
+        **_HYBRID,
+        **_EXPERTS,
+        "layer_types": kinds,
+        "head_dim": 32,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 6,
+        "linear_key_head_dim": 16,
+        "linear_value_head_dim": 16,
+        "num_experts": 10,
+        "moe_intermediate_size": 48,
+        "shared_expert_intermediate_size": 80,
+        "rope_parameters": rope_parameters("default", partial_rotary_factor=0.25),
+    }
+    return Qwen3NextForCausalLM(Qwen3NextConfig(**{**fields, **changes}))
 
 
 def _granite_hybrid(**changes: object) -> PreTrainedModel:
@@ -86,6 +109,21 @@ def _nemotron_h(**changes: object) -> PreTrainedModel:
     return NemotronHForCausalLM(NemotronHConfig(**{**fields, **changes}))
 
 
+def _nemotron_experts() -> PreTrainedModel:
+    model = _nemotron_h(
+        **_EXPERTS,
+        layers_block_type=["linear_attention", "moe", "full_attention", "moe", "linear_attention"],
+        n_routed_experts=8,
+        moe_intermediate_size=48,
+        moe_shared_expert_intermediate_size=80,
+        routed_scaling_factor=1.5,
+    )
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.copy_(torch.rand(buffer.shape) * 0.2)
+    return model
+
+
 TINY_RECURRENT = [
     TinyModel("lfm2", _lfm2),
     TinyModel("lfm2-biased", lambda: _lfm2(conv_bias=True, conv_L_cache=4)),
@@ -99,4 +137,16 @@ TINY_RECURRENT = [
     TinyModel("granite-hybrid", lambda: _granite_hybrid(position_embedding_type="rope")),
     TinyModel("granite-hybrid-without-rope", lambda: _granite_hybrid(mamba_n_groups=2)),
     TinyModel("nemotron_h", _nemotron_h),
+    TinyModel("qwen3next", _qwen3_next),
+    TinyModel(
+        "qwen3next-dense-layers-biased",
+        lambda: _qwen3_next(mlp_only_layers=[1], norm_topk_prob=False, linear_value_head_dim=24),
+    ),
+    TinyModel(
+        "granite-hybrid-experts",
+        lambda: _granite_hybrid(
+            **_EXPERTS, num_local_experts=8, intermediate_size=48, shared_intermediate_size=80
+        ),
+    ),
+    TinyModel("nemotron_h-experts", _nemotron_experts),
 ]

@@ -17,7 +17,7 @@ from engine.models.spec import (
     Tensors,
 )
 
-_MAX_EXPERTS = 1 << 16
+MAX_EXPERTS = 1 << 16
 _MAX_USED = 64
 """Most experts that a token uses in the native executor."""
 
@@ -28,6 +28,7 @@ _GGUF_ROUTING = {
     "shared_router": "ffn_gate_inp_shexp.weight",
 }
 _PROJECTIONS = ("gate", "up", "down")
+_UNGATED = ("up", "down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def gguf_experts(
     *,
     activation: Activation = "silu",
     intermediate_size: int | None = None,
+    gated: bool = True,
 ) -> tuple[Experts, dict[str, TensorRef]]:
     """The experts of a layer of a GGUF file, and their weights.
 
@@ -74,12 +76,13 @@ def gguf_experts(
         routing: how experts are chosen.
         activation: of each expert and of the shared network.
         intermediate_size: of each expert if the file does not say; None if it has to.
+        gated: whether the experts and the shared network have a gate.
 
     Raises:
         ModelError: a count or a weight is missing or damaged.
     """
     fields, prefix = header.fields, f"blk.{index}."
-    count = fields.integer("expert_count", low=1, high=_MAX_EXPERTS)
+    count = fields.integer("expert_count", low=1, high=MAX_EXPERTS)
     used = fields.integer("expert_used_count", low=1, high=min(count, _MAX_USED))
     size = fields.integer(
         "expert_feed_forward_length", default=intermediate_size, low=1, high=MAX_WIDTH
@@ -94,7 +97,8 @@ def gguf_experts(
     fused = f"{prefix}ffn_gate_up_exps.weight"
     if fused in shapes:
         tensors |= _fused(fused, size)
-    for part in _PROJECTIONS:
+    projections = _PROJECTIONS if gated else _UNGATED
+    for part in projections:
         name = f"{prefix}ffn_{part}_exps"
         if f"experts.{part}" not in tensors:
             tensors[f"experts.{part}"] = TensorRef(header.require(f"{name}.weight"))
@@ -102,10 +106,10 @@ def gguf_experts(
             tensors[f"experts.{part}.bias"] = TensorRef(f"{name}.bias")
     shared = None
     if f"{prefix}ffn_up_shexp.weight" in shapes:
-        for part in _PROJECTIONS:
+        for part in projections:
             name = header.require(f"{prefix}ffn_{part}_shexp.weight")
             tensors[f"shared.{part}"] = TensorRef(name)
-        shared = Mlp(shapes[tensors["shared.up"].name][0], activation)
+        shared = Mlp(header.width_of(tensors["shared.up"].name), activation)
     return Experts(count, used, size, routing, activation, shared), tensors
 
 
@@ -159,15 +163,30 @@ def checkpoint_experts(
     else:
         for part, name in (("gate", names.gate), ("up", names.up), ("down", names.down)):
             pattern = f"{prefix}experts.{{}}.{name}.weight"
-            for expert in range(experts.count):
-                header.require(pattern.format(expert))
-            tensors[f"experts.{part}"] = TensorRef(pattern, parts=experts.count)
+            tensors[f"experts.{part}"] = of_each_expert(header, pattern, experts.count)
     if shared is not None:
         tensors |= {
             f"shared.{part}": TensorRef(header.require(f"{prefix}{shared}{part}_proj.weight"))
             for part in _PROJECTIONS
         }
     return tensors
+
+
+def of_each_expert(header: CheckpointHeader, pattern: str, count: int) -> TensorRef:
+    """A weight of experts that are each stored by itself; `pattern` has `{}` for an expert's index."""
+    for expert in range(count):
+        header.require(pattern.format(expert))
+    return TensorRef(pattern, parts=count)
+
+
+def sparse_layers(header: CheckpointHeader) -> tuple[bool, ...]:
+    """Which layers of a checkpoint of Qwen have experts; the others have a feed-forward."""
+    config = header.text
+    step = config.integer("decoder_sparse_step", default=1, low=1)
+    dense = config.integers("mlp_only_layers") if "mlp_only_layers" in config else []
+    return tuple(
+        index not in dense and (index + 1) % step == 0 for index in range(header.num_layers)
+    )
 
 
 def used_experts(header: CheckpointHeader, count: int, default: int | None = None) -> int:
@@ -179,7 +198,7 @@ def used_experts(header: CheckpointHeader, count: int, default: int | None = Non
 def expert_count(header: CheckpointHeader, *keys: str) -> int:
     """Number of experts, which configs give under one of several names."""
     found = next((key for key in keys if key in header.text), keys[0])
-    return header.text.integer(found, low=1, high=_MAX_EXPERTS)
+    return header.text.integer(found, low=1, high=MAX_EXPERTS)
 
 
 def _fused(name: str, size: int) -> dict[str, TensorRef]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from engine.files.fields import Fields
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.expert_tensors import expert_count, gguf_experts, used_experts
 from engine.models.families.family import Family
@@ -48,10 +49,8 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     for key, value in (("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)):
         if config.number(key, default=value) != value:
             raise header.unsupported(key, str(value))
-    if f"{header.prefix}layers.0.mlp.experts.gate_up_proj_blocks" in header.shapes:
-        raise header.unsupported(
-            "quantization_config", "absent: MXFP4 experts are read from GGUF files"
-        )
+    quantization = config.mapping("quantization_config") or Fields.none()
+    in_blocks = quantization.text("quant_method", default="") == "mxfp4"
     sliding = header.sliding_layers(period=2)
     window = header.window(default=128)
     names = {**NORMS_BEFORE, **_NAMES, "sinks": "self_attn.sinks"}
@@ -61,7 +60,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             experts,
             {
                 **header.layer_tensors(index, names),
-                **_experts(header, index, experts.intermediate_size),
+                **_experts(header, index, in_blocks=in_blocks),
             },
         )
         for index, attention in enumerate(
@@ -71,17 +70,17 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     return header.model(layers, header.model_tensors(TOP), ropes=(header.rope(),))
 
 
-def _experts(header: CheckpointHeader, index: int, size: int) -> dict[str, TensorRef]:
-    """The weights of experts, which are stored as [inputs, outputs], gate and up in turn."""
+def _experts(header: CheckpointHeader, index: int, *, in_blocks: bool) -> dict[str, TensorRef]:
+    """The weights of experts, gate and up in turn; floats are stored as [inputs, outputs]."""
     prefix = f"{header.prefix}layers.{index}.mlp."
     both, down = (header.require(f"{prefix}experts.{part}_proj") for part in ("gate_up", "down"))
     both_bias, down_bias = header.require(f"{both}_bias"), header.require(f"{down}_bias")
     return {
         "router": TensorRef(header.require(f"{prefix}router.weight")),
         "router.bias": TensorRef(header.require(f"{prefix}router.bias")),
-        "experts.gate": TensorRef(both, 0, run=1, step=2, transposed=True),
-        "experts.up": TensorRef(both, 1, run=1, step=2, transposed=True),
-        "experts.down": TensorRef(down, transposed=True),
+        "experts.gate": TensorRef(both, 0, run=1, step=2, transposed=not in_blocks),
+        "experts.up": TensorRef(both, 1, run=1, step=2, transposed=not in_blocks),
+        "experts.down": TensorRef(down, transposed=not in_blocks),
         "experts.gate.bias": TensorRef(both_bias, 0, run=1, step=2),
         "experts.up.bias": TensorRef(both_bias, 1, run=1, step=2),
         "experts.down.bias": TensorRef(down_bias),

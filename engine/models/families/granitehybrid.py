@@ -1,17 +1,25 @@
-"""Granite 4: Mamba2 and a few layers of attention, with Granite's multipliers."""
+"""Granite 4: Mamba2 and a few layers of attention, with Granite's multipliers; larger ones have experts."""
 
 from engine.models.families.checkpoint_header import CheckpointHeader
+from engine.models.families.expert_tensors import gguf_experts
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.granite_multipliers import checkpoint_multipliers, gguf_multipliers
+from engine.models.families.granitemoe import (
+    GRANITE_ROUTING,
+    granite_expert_tensors,
+    granite_experts,
+    shared_mlp,
+)
 from engine.models.families.hybrid import MAX_KERNEL, recurrent_layers
 from engine.models.families.mamba2_mixer import (
     GGUF_MAMBA2,
     checkpoint_mamba2,
     gguf_mamba2,
     mamba2_tensors,
+    require_unlimited_time_steps,
 )
-from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, split_rows
+from engine.models.families.model_header import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH
 from engine.models.families.role_names import (
     ATTENTION,
     ATTENTION_BIASES,
@@ -19,7 +27,7 @@ from engine.models.families.role_names import (
     NORMS_BEFORE,
     TOP,
 )
-from engine.models.spec import LayerSpec, Mamba2, Mlp, ModelSpec, TensorRef
+from engine.models.spec import FeedForward, LayerSpec, Mamba2, Mlp, ModelSpec, Tensors
 
 _MAMBA_KINDS = ("linear_attention", "mamba")
 
@@ -31,16 +39,17 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     scale = fields.number("attention.scale", default=header.head_dim**-0.5)
     layers = []
-    for index, intermediate_size in enumerate(header.intermediate_sizes):
-        mlp, tensors = Mlp(intermediate_size), dict(header.layer_tensors(index, NORMS_BEFORE | MLP))
+    for index in range(header.num_layers):
+        ffn, weights = _gguf_ffn(header, index)
+        tensors = {**header.layer_tensors(index, NORMS_BEFORE), **weights}
         if kv_heads[index] == 0:
             tensors |= mamba2_tensors(header, f"blk.{index}.", mamba, GGUF_MAMBA2)
-            layers.append(LayerSpec(mamba, mlp, tensors))
+            layers.append(LayerSpec(mamba, ffn, tensors))
             continue
         tensors |= header.layer_tensors(index, ATTENTION)
         heads = header.num_heads[index]
         mixer = header.attention(heads, kv_heads[index], rope=rope, scale=scale)
-        layers.append(LayerSpec(mixer, mlp, tensors))
+        layers.append(LayerSpec(mixer, ffn, tensors))
     return header.model(
         layers,
         header.model_tensors(TOP),
@@ -49,24 +58,35 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
     )
 
 
+def _gguf_ffn(header: GgufHeader, index: int) -> tuple[FeedForward, Tensors]:
+    size = header.intermediate_sizes[index]
+    if header.fields.integer("expert_count", default=0) == 0:
+        return Mlp(size), header.layer_tensors(index, MLP)
+    return gguf_experts(header, index, GRANITE_ROUTING, intermediate_size=size)
+
+
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
+    require_unlimited_time_steps(header, "time_step_limit")
     config = header.text
-    if config.integer("num_local_experts", default=8) > 0:
-        raise header.unsupported("num_local_experts", "0: experts are not supported here")
     mamba = _mamba2(header)
     rope = 0 if config.optional_text("position_embedding_type") == "rope" else None
     key = "layer_types" if "layer_types" in config else "layers_block_type"
     recurrent = recurrent_layers(header, recurrent=_MAMBA_KINDS, key=key)
     names = ATTENTION | header.names_if("attention_bias", ATTENTION_BIASES)
     inner = config.integer("shared_intermediate_size", default=1024, low=1, high=MAX_WIDTH)
-    mlp = Mlp(inner, header.activation())
+    has_experts = config.integer("num_local_experts", default=8) > 0
+    ffn = granite_experts(header, inner) if has_experts else Mlp(inner, header.activation())
     layers = []
     for index in range(header.num_layers):
         prefix = f"{header.prefix}layers.{index}."
-        tensors = {**header.layer_tensors(index, NORMS_BEFORE), **_mlp(header, prefix, inner)}
+        if isinstance(ffn, Mlp):
+            weights = shared_mlp(header, index, inner)
+        else:
+            weights = granite_expert_tensors(header, index, ffn)
+        tensors = {**header.layer_tensors(index, NORMS_BEFORE), **weights}
         if recurrent[index]:
             tensors |= mamba2_tensors(header, prefix, mamba, checkpoint_mamba2("mamba"))
-            layers.append(LayerSpec(mamba, mlp, tensors))
+            layers.append(LayerSpec(mamba, ffn, tensors))
             continue
         tensors |= header.layer_tensors(index, names)
         mixer = header.attention(
@@ -75,7 +95,7 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
             rope=rope,
             scale=config.number("attention_multiplier", default=1.0),
         )
-        layers.append(LayerSpec(mixer, mlp, tensors))
+        layers.append(LayerSpec(mixer, ffn, tensors))
     return header.model(
         layers,
         header.model_tensors(TOP),
@@ -99,17 +119,11 @@ def _mamba2(header: CheckpointHeader) -> Mamba2:
     )
 
 
-def _mlp(header: CheckpointHeader, prefix: str, inner: int) -> dict[str, TensorRef]:
-    """The feed-forward, whose gate is stored before the other half of its inputs."""
-    name = header.require(f"{prefix}shared_mlp.input_linear.weight")
-    down = header.require(f"{prefix}shared_mlp.output_linear.weight")
-    return {**split_rows(name, {"gate": inner, "up": inner}), "down": TensorRef(down)}
-
-
 GRANITE_HYBRID = Family(
     "granitehybrid",
     ("granitehybrid",),
     _read_gguf,
     {"granitemoehybrid": "GraniteMoeHybridForCausalLM"},
     _read_checkpoint,
+    reads_experts=True,
 )

@@ -1,6 +1,5 @@
 """LFM2 and LFM2.5: gated short convolutions, and a few layers of attention; experts in the larger ones."""
 
-from engine.api.errors import ModelError
 from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.expert_tensors import (
     ExpertNames,
@@ -104,20 +103,13 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     )
 
 
-def _intermediate_size(header: CheckpointHeader, gate: str) -> int:
-    """Rows of the gate's matrix: the config's size is adjusted in several ways."""
-    shape = header.shapes[gate]
-    if len(shape) != 2 or not 1 <= shape[0] <= MAX_WIDTH:
-        raise ModelError(f"{header.source} has a damaged {gate[:120]}.")
-    return shape[0]
-
-
 def _feed_forward(header: CheckpointHeader, index: int) -> tuple[FeedForward, Tensors]:
     """The feed-forward of a layer, and its weights."""
     prefix = f"{header.prefix}layers.{index}.feed_forward."
     if f"{prefix}gate.weight" not in header.shapes:
         tensors = header.layer_tensors(index, _MLP)
-        return Mlp(_intermediate_size(header, tensors["gate"].name)), tensors
+        # The config's size is adjusted in several ways.
+        return Mlp(header.width_of(tensors["gate"].name)), tensors
     config = header.text
     count = expert_count(header, "num_experts", "num_local_experts")
     experts = Experts(

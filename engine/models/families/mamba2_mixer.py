@@ -1,7 +1,9 @@
 """Mamba2 mixers as files describe them: their sizes in a GGUF file, and where their weights are stored."""
 
+import math
 from dataclasses import dataclass
 
+from engine.models.families.checkpoint_header import CheckpointHeader
 from engine.models.families.gguf_header import GgufHeader
 from engine.models.families.hybrid import MAX_KERNEL, optional_bias
 from engine.models.families.model_header import (
@@ -28,6 +30,17 @@ def gguf_mamba2(header: GgufHeader) -> Mamba2:
         head_dim=inner // heads,
         state_dim=fields.integer("ssm.state_size", low=1, high=MAX_HEAD_DIM),
     )
+
+
+def require_unlimited_time_steps(header: CheckpointHeader, *keys: str) -> None:
+    """Reject a checkpoint whose time steps are cut off at a limit, which `keys` may give.
+
+    transformers applies it to prompts and not to single tokens, so that there is no one result to compute.
+    """
+    unlimited = (0.0, math.inf)
+    for key in keys:
+        if header.text.interval(key, default=unlimited) != unlimited:
+            raise header.unsupported(key, "0 to infinity: limited time steps are not supported")
 
 
 @dataclass(frozen=True, slots=True)

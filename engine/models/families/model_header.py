@@ -15,6 +15,7 @@ from engine.models.spec import (
     ModelSpec,
     QueryTemperature,
     Rope,
+    Streams,
     TensorRef,
     Tensors,
 )
@@ -205,6 +206,8 @@ class ModelHeader(ABC):
         logit_multiplier: float = 1.0,
         logit_softcap: float = 0.0,
         per_layer_width: int = 0,
+        streams: Streams | None = None,
+        laurel_rank: int = 0,
     ) -> ModelSpec:
         """The description of a model of these layers.
 
@@ -232,6 +235,8 @@ class ModelHeader(ABC):
             logit_multiplier=logit_multiplier,
             logit_softcap=logit_softcap,
             per_layer_width=per_layer_width,
+            streams=streams,
+            laurel_rank=laurel_rank,
         )
 
     def all_layer_tensors(self, names: Mapping[str, str]) -> list[Tensors]:
@@ -243,6 +248,25 @@ class ModelHeader(ABC):
         if name not in self.shapes:
             raise ModelError(f"{self.source} has no {name[:120]}.")
         return name
+
+    def width_of(self, name: str) -> int:
+        """Rows of a matrix of the file: the inner width of a feed-forward.
+
+        Raises:
+            ModelError: it is no matrix, or has an impossible number of rows.
+        """
+        shape = self.shapes[name]
+        if len(shape) != 2 or not 1 <= shape[0] <= MAX_WIDTH:
+            raise ModelError(f"{self.source} has a damaged {name[:120]}.")
+        return shape[0]
+
+    def named(self, prefix: str, names: Mapping[str, str]) -> dict[str, TensorRef]:
+        """Whole tensors by role; `names` are without `prefix`.
+
+        Raises:
+            ModelError: the file has no tensor of one of the names.
+        """
+        return {role: TensorRef(self.require(prefix + name)) for role, name in names.items()}
 
 
 def split_rows(

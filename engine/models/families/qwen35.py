@@ -3,6 +3,8 @@
 Blocks for multi-token prediction (MTP), which follow the layers, are not read.
 """
 
+from collections.abc import Callable
+
 from engine.models.families.checkpoint_header import CheckpointHeader, plus_one
 from engine.models.families.family import Family
 from engine.models.families.gguf_header import GgufHeader
@@ -51,8 +53,28 @@ _GGUF_NET = {
 }
 
 
-def gguf_mixers(header: GgufHeader) -> list[tuple[Mixer, Tensors]]:
-    """The mixer of each layer, with its weights and the norm before it and before the feed-forward."""
+NetReader = Callable[[ModelHeader, str, GatedDeltaNet], dict[str, TensorRef]]
+"""The weights of a gated DeltaNet, by what comes before the names of its layer."""
+
+
+def _gguf_net(header: ModelHeader, prefix: str, _: GatedDeltaNet) -> dict[str, TensorRef]:
+    return header.named(prefix, _GGUF_NET)
+
+
+def _checkpoint_net(header: ModelHeader, prefix: str, _: GatedDeltaNet) -> dict[str, TensorRef]:
+    return header.named(prefix, _CHECKPOINT_NET)
+
+
+def gguf_mixers(
+    header: GgufHeader, read_net: NetReader = _gguf_net, *, tiled: bool = True
+) -> list[tuple[Mixer, Tensors]]:
+    """The mixer of each layer, with its weights and the norm before it and before the feed-forward.
+
+    Args:
+        header: the file.
+        read_net: reads the weights of a gated DeltaNet.
+        tiled: see `GatedDeltaNet`.
+    """
     fields = header.fields
     count = header.num_layers - fields.integer("nextn_predict_layers", default=0, high=MAX_LAYERS)
     if count < 1:
@@ -67,7 +89,7 @@ def gguf_mixers(header: GgufHeader) -> list[tuple[Mixer, Tensors]]:
         num_key_heads=fields.integer("ssm.group_count", low=1, high=MAX_HEADS),
         key_dim=fields.integer("ssm.state_size", low=1, high=MAX_HEAD_DIM),
         value_dim=inner // heads,
-        tiled=True,
+        tiled=tiled,
     )
     kv_heads = header.per_layer("attention.head_count_kv", low=0, high=MAX_HEADS)
     recurrent = _recurrent(header)
@@ -77,7 +99,7 @@ def gguf_mixers(header: GgufHeader) -> list[tuple[Mixer, Tensors]]:
         tensors = dict(header.layer_tensors(index, {"mixer_norm": ""}))
         tensors["ffn_norm"] = TensorRef(header.require(f"{prefix}post_attention_norm.weight"))
         if recurrent[index]:
-            mixers.append((net, tensors | _net(header, prefix, _GGUF_NET)))
+            mixers.append((net, tensors | read_net(header, prefix, net)))
             continue
         tensors |= header.layer_tensors(index, _ATTENTION)
         tensors |= _gated_queries(header, f"{prefix}attn_q.weight")
@@ -109,7 +131,9 @@ def _recurrent(header: GgufHeader) -> tuple[bool, ...]:
     return tuple((index + 1) % interval != 0 for index in range(count))
 
 
-def checkpoint_mixers(header: CheckpointHeader) -> list[tuple[Mixer, Tensors]]:
+def checkpoint_mixers(
+    header: CheckpointHeader, read_net: NetReader = _checkpoint_net
+) -> list[tuple[Mixer, Tensors]]:
     """As `gguf_mixers`."""
     header.refuse("attention_bias")
     text = header.text
@@ -130,7 +154,7 @@ def checkpoint_mixers(header: CheckpointHeader) -> list[tuple[Mixer, Tensors]]:
         prefix = f"{header.prefix}layers.{index}."
         tensors = plus_one(header.layer_tensors(index, NORMS_BEFORE))
         if recurrent[index]:
-            mixers.append((net, tensors | _net(header, prefix, _CHECKPOINT_NET)))
+            mixers.append((net, tensors | read_net(header, prefix, net)))
             continue
         tensors |= plus_one(header.layer_tensors(index, _ATTENTION))
         tensors |= _gated_queries(header, f"{prefix}self_attn.q_proj.weight")
@@ -153,10 +177,6 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
     return header.model(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=0.25),)
     )
-
-
-def _net(header: ModelHeader, prefix: str, names: dict[str, str]) -> dict[str, TensorRef]:
-    return {role: TensorRef(header.require(prefix + name)) for role, name in names.items()}
 
 
 def _gated_queries(header: ModelHeader, name: str) -> dict[str, TensorRef]:

@@ -27,26 +27,37 @@ def _read_gguf(header: GgufHeader) -> ModelSpec:
 
 
 def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
-    config, activation = header.text, header.activation()
-    count = expert_count(header, "num_experts", "num_local_experts")
-    shared = config.integer("shared_expert_intermediate_size", low=1, high=MAX_WIDTH)
-    experts = Experts(
-        count,
-        used_experts(header, count, default=8),
-        config.integer("moe_intermediate_size", low=1, high=MAX_WIDTH),
-        _ROUTING,
-        activation,
-        Mlp(shared, activation),
-    )
-    layers = []
-    for index, (mixer, tensors) in enumerate(checkpoint_mixers(header)):
-        weights = checkpoint_experts(header, index, experts, ExpertNames(), shared="shared_expert.")
-        gate = f"{header.prefix}layers.{index}.mlp.shared_expert_gate.weight"
-        weights["shared_router"] = TensorRef(header.require(gate))
-        layers.append(LayerSpec(mixer, experts, {**tensors, **weights}))
+    experts = shared_experts(header, _ROUTING)
+    layers = [
+        LayerSpec(mixer, experts, {**tensors, **checkpoint_ffn(header, index, experts)})
+        for index, (mixer, tensors) in enumerate(checkpoint_mixers(header))
+    ]
     return header.model(
         layers, plus_one(header.model_tensors(TOP)), ropes=(header.rope(share=0.25),)
     )
+
+
+def shared_experts(header: CheckpointHeader, routing: Routing) -> Experts:
+    """The experts of each layer of a checkpoint, and the network that every token uses besides."""
+    config, activation = header.text, header.activation()
+    count = expert_count(header, "num_experts", "num_local_experts")
+    shared = config.integer("shared_expert_intermediate_size", low=1, high=MAX_WIDTH)
+    return Experts(
+        count,
+        used_experts(header, count, default=8),
+        config.integer("moe_intermediate_size", low=1, high=MAX_WIDTH),
+        routing,
+        activation,
+        Mlp(shared, activation),
+    )
+
+
+def checkpoint_ffn(header: CheckpointHeader, index: int, experts: Experts) -> dict[str, TensorRef]:
+    """The weights of a layer's experts, with those of the shared network and its weight."""
+    weights = checkpoint_experts(header, index, experts, ExpertNames(), shared="shared_expert.")
+    gate = f"{header.prefix}layers.{index}.mlp.shared_expert_gate.weight"
+    weights["shared_router"] = TensorRef(header.require(gate))
+    return weights
 
 
 QWEN35_MOE = Family(

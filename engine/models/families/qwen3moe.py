@@ -6,6 +6,7 @@ from engine.models.families.expert_tensors import (
     checkpoint_experts,
     expert_count,
     gguf_experts,
+    sparse_layers,
     used_experts,
 )
 from engine.models.families.family import Family
@@ -47,14 +48,13 @@ def _read_checkpoint(header: CheckpointHeader) -> ModelSpec:
         Routing("softmax", renormalise=config.flag("norm_topk_prob", default=False)),
         activation,
     )
-    step = config.integer("decoder_sparse_step", default=1, low=1)
-    dense = config.integers("mlp_only_layers") if "mlp_only_layers" in config else []
+    sparse = sparse_layers(header)
     names = _NAMES | header.names_if("attention_bias", ATTENTION_BIASES)
     layers = []
     for index, attention in enumerate(header.attentions(windows=qwen_windows(header))):
         ffn: FeedForward = experts
         tensors = dict(header.layer_tensors(index, names))
-        if index in dense or (index + 1) % step:
+        if not sparse[index]:
             ffn = Mlp(header.intermediate_sizes[index], activation)
             tensors |= header.layer_tensors(index, MLP)
         else:

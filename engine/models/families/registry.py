@@ -3,6 +3,7 @@
 from engine.models.families.family import Family
 from engine.models.families.gemma2 import GEMMA2
 from engine.models.families.gemma3 import GEMMA3
+from engine.models.families.gemma3n import GEMMA3N
 from engine.models.families.gemma4 import GEMMA4
 from engine.models.families.glm4 import GLM4
 from engine.models.families.glm4moe import GLM4_MOE
@@ -22,6 +23,7 @@ from engine.models.families.phi3 import PHI3
 from engine.models.families.qwen2 import QWEN2
 from engine.models.families.qwen3 import QWEN3
 from engine.models.families.qwen3moe import QWEN3_MOE
+from engine.models.families.qwen3next import QWEN3_NEXT
 from engine.models.families.qwen35 import QWEN35
 from engine.models.families.qwen35moe import QWEN35_MOE
 from engine.models.families.smollm3 import SMOLLM3
@@ -34,6 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     QWEN3,
     GEMMA2,
     GEMMA3,
+    GEMMA3N,
     GEMMA4,
     PHI3,
     SMOLLM3,
@@ -51,6 +54,7 @@ FAMILIES: tuple[Family, ...] = (
     MIXTRAL,
     QWEN3_MOE,
     QWEN35_MOE,
+    QWEN3_NEXT,
     OLMOE,
     GPT_OSS,
     GRANITE_MOE,

@@ -339,10 +339,12 @@ impl Executor {
         }
     }
 
-    /// Whether rows without logits can be dropped in the last layer: only attention looks at other rows.
+    /// Whether rows without logits can be dropped in the last layer: only attention looks at other rows. Of several residual
+    /// streams all rows are kept.
     fn may_narrow(&self) -> bool {
-        let last = self.model.spec.layers.last();
-        last.is_some_and(|layer| layer.attention().is_some())
+        let spec = &self.model.spec;
+        let last = spec.layers.last();
+        spec.streams.is_none() && last.is_some_and(|layer| layer.attention().is_some())
     }
 
     /// Copy the results of the computed step to `output`, which is as long as at its beginning.

@@ -127,12 +127,20 @@ pub struct Scratch {
     pub attention_gate: Buffer<f32>,
     /// `[tokens, hidden]`: the output of a mixer or feed-forward that is normalized or scaled before it is added.
     pub branch: Buffer<f32>,
+    /// The same for experts beside a network, if both are normalized.
+    pub second_branch: Buffer<f32>,
+    /// `[tokens, streams, hidden]`, where there are several residual streams; the strides of a stream are padded to panels.
+    pub streams: Buffer<f32>,
+    /// `[tokens, hidden]`: what is added beside a mixer.
+    pub laurel: Buffer<f32>,
     /// `[tokens, layers * width]`: each layer's own embeddings of the tokens, if they have any.
     pub per_layer: Buffer<f32>,
     /// `[tokens, intermediate]`: activated columns, if the down projection takes floats, and of few rows before they are quantized.
     pub gate: Buffer<f32>,
     /// The same, if the down projection takes quantized rows.
     pub gated: QuantBuffers,
+    /// As `gate`: the other half of a feed-forward whose gates are cut.
+    pub up: Buffer<f32>,
     pub experts: SharedExperts,
     /// `[logit_rows, vocabulary]`: a step that needs more rows computes them in parts.
     pub logits: Buffer<f32>,
@@ -215,6 +223,8 @@ pub struct Strides {
     pub gate: usize,
     pub logits: usize,
     pub per_layer: usize,
+    /// Of all streams of a token.
+    pub streams: usize,
     /// The widest activations.
     pub widest: usize,
 }
@@ -229,7 +239,10 @@ impl Strides {
         let head = pad(most(|one| one.head_dim));
         let intermediate = spec.layers.iter().map(LayerSpec::intermediate_size).max();
         let (hidden, gate) = (pad(spec.hidden_size), pad(intermediate.unwrap_or(0)));
-        let gate = gate.max(pad(spec.per_layer_width));
+        let gate = gate
+            .max(pad(spec.per_layer_width))
+            .max(pad(spec.laurel_rank));
+        let streams = spec.streams.map_or(0, |streams| streams.count);
         let attention = pad(most(|one| one.num_heads * one.head_dim));
         let mixers = || spec.layers.iter().filter_map(|layer| layer.mixer.as_ref());
         let outputs = mixers().map(|mixer| mixer.recurrent_outputs(spec.hidden_size));
@@ -246,6 +259,7 @@ impl Strides {
             gate: padded_stride(gate),
             logits: padded_stride(pad(spec.vocab_size)),
             per_layer: padded_stride(pad(spec.layers.len() * spec.per_layer_width)),
+            streams: padded_stride(streams * hidden),
             widest: hidden.max(gate).max(attention).max(experts.gate_stride()),
         }
     }
@@ -275,7 +289,10 @@ impl Scratch {
         let branched = spec.residual_multiplier != 1.0
             || has("mixer_post_norm")
             || has("ffn_post_norm")
-            || spec.per_layer_width > 0;
+            || has("experts_norm")
+            || spec.per_layer_width > 0
+            || spec.streams.is_some();
+        let cuts_gates = spec.layers.iter().any(LayerSpec::cuts_gates);
         let logit_rows = rows.max(MIN_LOGIT_ROWS).min(tokens);
         let mixers = spec.layers.iter().filter_map(|layer| layer.mixer.as_ref());
         let shapes = mixers.filter_map(MixerSpec::heads).map(|heads| heads.shape);
@@ -306,9 +323,13 @@ impl Scratch {
             mixed: Buffer::new(tokens * strides.mixed)?,
             attention_gate: Buffer::new(tokens_if(has("attention_gate")) * strides.attention)?,
             branch: Buffer::new(tokens_if(branched) * strides.hidden)?,
+            second_branch: Buffer::new(tokens_if(has("experts_norm")) * strides.hidden)?,
+            streams: Buffer::new(tokens_if(spec.streams.is_some()) * strides.streams)?,
+            laurel: Buffer::new(tokens_if(spec.laurel_rank > 0) * strides.hidden)?,
             per_layer: Buffer::new(tokens_if(spec.per_layer_width > 0) * strides.per_layer)?,
             gate: Buffer::new(tokens * strides.gate)?,
             gated: QuantBuffers::new(tokens, strides.gate)?,
+            up: Buffer::new(tokens_if(cuts_gates) * strides.gate)?,
             experts: SharedExperts::new(experts, tokens)?,
             logits: Buffer::new(logit_rows * strides.logits)?,
             logit_rows,

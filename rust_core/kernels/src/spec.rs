@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use self::checks::{bounded, not_negative, positive};
 use crate::error::KernelError;
-use crate::format::Scheme;
+use crate::format::Quantization;
 use crate::recurrent::states::LayerState;
 
 pub use self::attention::{AttentionSpec, QueryTemperature};
@@ -26,7 +26,7 @@ pub use self::feed_forward::{
 };
 pub use self::mixer::{GatedDeltaNetSpec, Mamba2Spec, MixerSpec, ShortConvSpec};
 pub use self::rope::{RopeScaling, RopeScalingKind, RopeSpec, RopeStyle};
-pub use self::tensor_ref::{TensorRef, Tensors};
+pub use self::tensor_ref::{RowRange, TensorRef, Tensors};
 
 /// Largest accepted width. The product of any two widths fits `usize`.
 const MAX_WIDTH: usize = 1 << 20;
@@ -39,6 +39,18 @@ const MAX_HEADS: usize = 1024;
 
 /// Largest head dimension supported by the stack buffers of the attention kernels.
 pub const MAX_HEAD_DIM: usize = 512;
+
+/// Most residual streams.
+pub const MAX_STREAMS: usize = 4;
+
+/// Several residual streams, of which layers compute one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamsSpec {
+    pub count: usize,
+    /// The one that layers compute.
+    pub active: usize,
+}
 
 /// Norm of the hidden state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -84,6 +96,11 @@ impl LayerSpec {
         }
     }
 
+    /// Whether gates of the feed-forward are cut.
+    pub fn cuts_gates(&self) -> bool {
+        matches!(&self.ffn, Some(FeedForwardSpec::Mlp(mlp)) if mlp.cutoff.is_some())
+    }
+
     pub fn has(&self, role: &str) -> bool {
         self.tensors.contains_key(role)
     }
@@ -108,9 +125,15 @@ pub struct ModelSpec {
     pub logit_multiplier: f32,
     pub logit_softcap: f32,
     pub per_layer_width: usize,
+    /// None for a single residual stream.
+    #[serde(default)]
+    pub streams: Option<StreamsSpec>,
+    /// Inner width of what layers add beside their mixers; 0 for none.
+    #[serde(default)]
+    pub laurel_rank: usize,
     /// How a checkpoint stores quantised matrices; None for ordinary tensors.
     #[serde(default)]
-    pub quantization: Option<Scheme>,
+    pub quantization: Option<Quantization>,
 }
 
 impl ModelSpec {
@@ -140,6 +163,17 @@ impl ModelSpec {
         if self.per_layer_width > MAX_WIDTH {
             bounded("per-layer width", self.per_layer_width, MAX_WIDTH)?;
         }
+        if self.laurel_rank > MAX_WIDTH {
+            bounded("rank beside mixers", self.laurel_rank, MAX_WIDTH)?;
+        }
+        if let Some(streams) = self.streams
+            && !((2..=MAX_STREAMS).contains(&streams.count) && streams.active < streams.count)
+        {
+            return Err(KernelError::model(format!(
+                "The model computes stream {} of {}; it may have 2 to {MAX_STREAMS}.",
+                streams.active, streams.count
+            )));
+        }
         for rope in &self.ropes {
             rope.validate()?;
         }
@@ -155,11 +189,26 @@ impl ModelSpec {
             for tensor in layer.tensors.values() {
                 tensor.validate()?;
             }
+            if self.streams.is_some() && layer.has("output_scale") {
+                return Err(KernelError::model(
+                    "The model scales the results of layers with several residual streams.",
+                ));
+            }
             if let Some(ffn) = &layer.ffn {
                 ffn.validate()?;
+                if layer.has("experts_norm") && !ffn.has_shared_network() {
+                    return Err(KernelError::model(format!(
+                        "Layer {index} of the model has norms for experts beside a network that it has not."
+                    )));
+                }
             }
             if let Some(mixer) = &layer.mixer {
                 mixer.validate()?;
+                if self.norm == NormKind::Layer && self.laurel_rank > 0 {
+                    return Err(KernelError::model(
+                        "The model adds a product beside its mixers, which needs RMS norms.",
+                    ));
+                }
                 if self.norm == NormKind::Layer && mixer.heads().is_some() {
                     return Err(KernelError::model(
                         "The model has heads with a state, whose outputs need RMS norms.",

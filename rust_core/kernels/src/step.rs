@@ -13,11 +13,15 @@ mod activations;
 mod branch;
 mod embedding;
 mod experts;
+mod experts_beside;
 mod feed_forward;
 mod heads;
+mod laurel;
 mod per_layer;
 mod recurrent;
 mod rows_view;
+mod sparse;
+mod streams;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +42,7 @@ use crate::recurrent::states::StateCache;
 use crate::rope::Rope;
 use crate::sampler::{MAX_TOP_LOGPROBS, RowContext, sample, score, token_id_logprobs};
 use crate::scratch::{Scratch, WorkerScratch};
-use crate::spec::{AttentionSpec, FeedForwardSpec, MixerSpec, ModelSpec};
+use crate::spec::{AttentionSpec, FeedForwardSpec, MAX_STREAMS, MixerSpec, ModelSpec};
 use crate::weights::{
     AttentionWeights, FeedForwardWeights, LayerWeights, Linear, MixerWeights, Norm, Weights,
 };
@@ -78,7 +82,7 @@ impl Target {
 }
 
 /// Phases of a layer that have work to share.
-const PHASES: usize = 15;
+const PHASES: usize = 26;
 /// Counters of a layer: for each phase, one for its work and one for preparing its activations.
 pub const COUNTERS: usize = 2 * PHASES;
 const QKV: usize = 0;
@@ -96,12 +100,29 @@ const SCALE: usize = 11;
 const ROUTER: usize = 12;
 const SHARED_ROUTER: usize = 13;
 const CHOOSE: usize = 14;
-/// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, and each layer's own embeddings.
+const BESIDE_GATE_UP: usize = 15;
+const BESIDE_DOWN: usize = 16;
+const ADD_BESIDE: usize = 17;
+const LAUREL_LEFT: usize = 18;
+const LAUREL_RIGHT: usize = 19;
+const NORM_LAUREL: usize = 20;
+const ADD_LAUREL: usize = 21;
+const PREDICT: usize = 22;
+const CORRECT: usize = 23;
+const CUT: usize = 24;
+const UP: usize = 25;
+/// Counters before and after the layers: panels of lm_head, rows of logits, tokens to embed, each layer's own embeddings, and
+/// residual streams.
 const LM_HEAD: usize = 0;
 const LOGITS: usize = 1;
 const EMBED: usize = 2;
 const PROJECT_EMBEDDINGS: usize = 3;
 const COMBINE_EMBEDDINGS: usize = 4;
+const SPREAD: usize = 5;
+const SCALE_STREAMS: usize = 6;
+/// One for each stream but the first, as of the next.
+const MERGE: usize = 7;
+const ADD_MERGED: usize = MERGE + MAX_STREAMS - 1;
 
 /// A step, shared by all workers.
 pub struct Step<'a> {
@@ -142,8 +163,17 @@ impl Step<'_> {
         if self.model.weights.per_layer.is_some() {
             self.embed_per_layer(worker, own);
         }
+        if let Some(projections) = &self.model.weights.streams {
+            self.spread_streams(worker, own, projections);
+        }
         let layers = self.model.spec.layers.iter();
         for (index, (spec, layer)) in layers.zip(&self.model.weights.layers).enumerate() {
+            if let Some(streams) = &layer.streams {
+                self.predict_streams(worker, own, index, streams);
+            }
+            if let Some(laurel) = &layer.laurel {
+                self.write_laurel(worker, own, index, layer.mixer_norm.as_ref(), laurel);
+            }
             match (&spec.mixer, &layer.mixer) {
                 (Some(MixerSpec::Attention(spec)), Some(MixerWeights::Attention(weights))) => {
                     self.mix_by_attention(worker, own, index, layer, (spec, weights));
@@ -159,17 +189,36 @@ impl Step<'_> {
                 }
                 _ => {}
             }
+            if layer.laurel.is_some() {
+                self.add_laurel(worker, own, index);
+            }
             match (&spec.ffn, &layer.ffn) {
                 (Some(FeedForwardSpec::Mlp(spec)), Some(FeedForwardWeights::Mlp(mlp))) => {
-                    self.feed_forward(worker, own, index, layer, (spec, mlp));
+                    match spec.cutoff {
+                        Some(cutoff) => {
+                            let network = (spec, mlp, cutoff);
+                            self.cut_feed_forward(worker, own, index, layer, network);
+                        }
+                        None => self.feed_forward(worker, own, index, layer, (spec, mlp)),
+                    }
                 }
                 (
                     Some(FeedForwardSpec::Experts(spec)),
                     Some(FeedForwardWeights::Experts(weights)),
                 ) => {
-                    self.use_experts(worker, own, index, layer, Experts { spec, weights });
+                    let experts = Experts { spec, weights };
+                    match (&weights.own_norms, &spec.shared, &weights.shared) {
+                        (Some(norms), Some(spec), Some(mlp)) => {
+                            let (experts, network) = ((experts, norms), (spec, mlp));
+                            self.use_experts_beside(worker, own, index, layer, experts, network);
+                        }
+                        _ => self.use_experts(worker, own, index, layer, experts),
+                    }
                 }
                 _ => {}
+            }
+            if let Some(streams) = &layer.streams {
+                self.correct_streams(worker, own, index, streams);
             }
             if let Some(per_layer) = &layer.per_layer {
                 self.add_per_layer(worker, own, index, per_layer);
@@ -179,6 +228,11 @@ impl Step<'_> {
             }
         }
         let (total, most) = (self.logit_tokens.len(), self.scratch.logit_rows);
+        if let Some(projections) = &self.model.weights.streams
+            && total > 0
+        {
+            self.merge_streams(worker, own, projections);
+        }
         for start in (0..total).step_by(most) {
             let part = start..total.min(start + most);
             if start > 0 {

@@ -26,13 +26,15 @@ mod layer;
 mod plan;
 mod recurrent;
 mod stored;
+mod streams;
 
-pub use self::experts::ExpertWeights;
+pub use self::experts::{ExpertWeights, OwnNorms};
 pub use self::layer::{
     AttentionWeights, FeedForwardWeights, LayerWeights, MixerWeights, MlpWeights, PerLayerWeights,
 };
 use self::plan::Plan;
 pub use self::recurrent::{ShortConvWeights, StateHeadsWeights};
+pub use self::streams::{LaurelWeights, StreamProjections, StreamWeights};
 
 /// A matrix and its bias.
 #[derive(Debug)]
@@ -95,6 +97,8 @@ pub struct Weights {
     pub position_embedding: Option<PackedMatrix>,
     /// `[vocab, layers * width]` and how the hidden state is projected to as many, where layers have embeddings of their own.
     pub per_layer: Option<PerLayerInputs>,
+    /// None for a single residual stream.
+    pub streams: Option<StreamProjections>,
     pub layers: Vec<LayerWeights>,
     pub final_norm: Norm,
     /// The embedding matrix if the model ties them.
@@ -217,11 +221,13 @@ impl Weights {
             }
             _ => None,
         };
+        let streams = plan.stream_projections(&matrices);
         let lm_head = plan.linear(&spec.tensors, "lm_head", head)?;
         Ok(Self {
             embedding,
             position_embedding,
             per_layer,
+            streams,
             layers,
             final_norm,
             lm_head,

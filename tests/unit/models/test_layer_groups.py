@@ -12,6 +12,7 @@ from engine.models.spec import (
     Rope,
     Routing,
     ShortConv,
+    Streams,
     TensorRef,
 )
 
@@ -53,6 +54,15 @@ def test_layers_without_attention_are_named():
         "16 layers: 10 short convolution of 3 tokens, 6 with all tokens; "
     )
     assert describe_layers(model([None, FULL])).startswith("2 layers: 1 of a feed-forward alone, ")
+
+
+def test_streams_and_cut_gates_are_named():
+    sparse = replace(Mlp(2048, "gelu_tanh"), cutoff=1.64)
+    spec = model([FULL], sparse, streams=Streams(4), laurel_rank=64)
+    assert describe_layers(spec).endswith(
+        "feed-forward 2,048 (GELU, gated, sparse); products of rank 64 beside the mixers; "
+        "4 residual streams"
+    )
 
 
 def test_what_only_some_layers_have_is_counted():

@@ -109,6 +109,11 @@ def read(settings: dict[str, Any], key: str = "quantization_config") -> Quantiza
             "pack-quantized",
             "compressed-tensors 4-bit, groups of 32",
         ),
+        (
+            {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]},
+            "mxfp4",
+            "MXFP4 4-bit, groups of 32",
+        ),
     ],
 )
 def test_settings_are_read_and_named(settings, scheme, title):
@@ -136,7 +141,7 @@ def test_a_model_without_settings_is_not_quantised():
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        ({"quant_method": "fp8"}, ["quant_method", "'fp8'", "gptq or awq or compressed-tensors"]),
+        ({"quant_method": "fp8"}, ["quant_method", "'fp8'", "or compressed-tensors or mxfp4"]),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, ["'bitsandbytes'"]),
         (GPTQ | {"bits": 2}, ["bits must be 4 or 8, not 2"]),
         (GPTQ | {"bits": 3}, ["bits must be 4 or 8, not 3"]),
@@ -262,6 +267,32 @@ def test_shapes_that_do_not_fit_are_refused():
         wrong = tensors | {f"model.layers.0.mlp.up_proj.{name}": TensorEntry((5, 7), "I32")}
         with pytest.raises(ModelError, match=r"do not fit"):
             read(GPTQ).matrices(wrong)
+
+
+BLOCKS = {
+    "mlp.experts.down_proj_blocks": TensorEntry((4, 96, 2, 16), "U8"),
+    "mlp.experts.down_proj_scales": TensorEntry((4, 96, 2), "U8"),
+}
+
+
+def test_blocks_and_scales_are_a_stack_of_matrices():
+    bias = {"mlp.experts.down_proj_bias": TensorEntry((4, 96), "BF16")}
+    found = read({"quant_method": "mxfp4"})
+    stack = {"mlp.experts.down_proj": TensorEntry((4, 96, 64), found.title)}
+    assert found.matrices(BLOCKS | bias) == bias | stack
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mlp.experts.down_proj_blocks": TensorEntry((4, 96, 2, 32), "U8")},
+        {"mlp.experts.down_proj_scales": TensorEntry((4, 96, 1), "U8")},
+        {"mlp.experts.down_proj_scales": TensorEntry((), "U8")},
+    ],
+)
+def test_blocks_that_do_not_fit_their_scales_are_refused(changes):
+    with pytest.raises(ModelError, match="down_proj_blocks and _scales do not fit"):
+        read({"quant_method": "mxfp4"}).matrices(BLOCKS | changes)
 
 
 def test_a_checkpoint_without_quantised_tensors_is_refused():

@@ -1,12 +1,24 @@
 """Readers of families with recurrent mixers: which layers are what, where weights are, what is refused."""
 
+import math
+
 import pytest
 
 from engine.api.errors import ModelError
 from engine.files.fields import Fields
 from engine.models import gguf, safetensors
 from engine.models.safetensors_header import TensorEntry
-from engine.models.spec import Attention, GatedDeltaNet, Mamba2, Mlp, ShortConv, TensorRef
+from engine.models.spec import (
+    Attention,
+    Experts,
+    GatedDeltaNet,
+    Mamba2,
+    Mlp,
+    Routing,
+    RowRange,
+    ShortConv,
+    TensorRef,
+)
 
 HIDDEN, VOCAB = 32, 100
 
@@ -21,8 +33,11 @@ class AnyShapes(dict[str, tuple[int, ...]]):
     def __contains__(self, name: object) -> bool:
         named = str(name)
         known = named.endswith((".weight", "ssm_dt.bias", "ssm_a", "ssm_d"))
-        absent = ("ffn_gate_inp", *self.missing)  # no experts
+        absent = self.missing
         return known and named != "output.weight" and not any(part in named for part in absent)
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        return (VOCAB, HIDDEN)
 
     def get(self, name, default=None):
         return (VOCAB, HIDDEN) if name in self else default
@@ -47,6 +62,8 @@ SSM = {
 
 
 def spec_of(family, *missing, **changes):
+    if "expert_count" not in changes:
+        missing = ("ffn_gate_inp", *missing)
     fields = {f"{family}.{key.replace('__', '.')}": value for key, value in changes.items()}
     metadata = {"general.architecture": family, **fields}
     return gguf.read_spec(metadata, AnyShapes(*missing), source="tiny.gguf")
@@ -115,6 +132,69 @@ def test_heads_of_qwen35_files_are_tiled_and_queries_alternate_with_gates():
     assert tensors["attention_gate"] == TensorRef("blk.3.attn_q.weight", start=16, run=16, step=32)
     assert tensors["ffn_norm"] == TensorRef("blk.3.post_attention_norm.weight")
     assert spec.ropes[0].dim == 4
+
+
+QWEN3_NEXT = QWEN35 | {
+    "expert_count": 8,
+    "expert_used_count": 3,
+    "expert_feed_forward_length": 24,
+}
+
+
+def test_a_key_head_of_qwen3_next_has_its_values_beside_it():
+    spec = spec_of("qwen3next", "ffn_gate_up_exps", **QWEN3_NEXT)
+    assert kinds_of(spec) == [GatedDeltaNet] * 3 + [Attention]
+    assert spec.layers[0].mixer == GatedDeltaNet(4, 4, 2, 16, 24, tiled=False)
+    tensors = spec.layers[0].tensors
+    assert spec.layers[3].ffn == Experts(
+        8, 3, 24, Routing("softmax", renormalise=True), shared=Mlp(VOCAB)
+    )
+    assert tensors["beta"] == TensorRef("blk.0.ssm_ba.weight", run=2, step=4)
+    assert tensors["time_step"] == TensorRef("blk.0.ssm_ba.weight", start=2, run=2, step=4)
+
+
+def test_inputs_of_qwen3_next_are_stored_apart_or_as_in_the_checkpoint():
+    apart = spec_of("qwen3next", "ffn_gate_up_exps", "ssm_in", **QWEN3_NEXT).layers[0].tensors
+    assert apart["conv_in"] == TensorRef("blk.0.attn_qkv.weight")
+    assert apart["z"] == TensorRef("blk.0.attn_gate.weight")
+    tensors = spec_of("qwen3next", "ffn_gate_up_exps", **QWEN3_NEXT).layers[0].tensors
+    # Of each of two key heads: a query and a key of 16, two values of 24 and two gates of 24.
+    further = (RowRange(32, start=16, run=16, step=128), RowRange(64, start=32, run=48, step=128))
+    assert tensors["conv_in"] == TensorRef("blk.0.ssm_in.weight", run=16, step=128, further=further)
+    assert tensors["z"] == TensorRef("blk.0.ssm_in.weight", start=80, run=48, step=128)
+
+
+def test_keys_of_qwen3_next_that_values_cannot_share_are_refused():
+    with pytest.raises(ModelError, match="4 heads with a state, which 3 keys cannot share"):
+        spec_of("qwen3next", **{**QWEN3_NEXT, "ssm__group_count": 3})
+
+
+def test_granite_hybrids_have_experts_beside_a_network():
+    experts = {"expert_count": 8, "expert_used_count": 3}
+    spec = spec_of("granitehybrid", "ffn_gate_up_exps", **GRANITE, **experts)
+    routing = Routing("softmax_of_used")
+    assert spec.layers[0].ffn == Experts(8, 3, 48, routing, shared=Mlp(VOCAB))
+    assert spec.layers[0].tensors["shared.up"] == TensorRef("blk.0.ffn_up_shexp.weight")
+
+
+def test_experts_of_nemotron_have_no_gates():
+    changes = {
+        "expert_count": 8,
+        "expert_used_count": 3,
+        "expert_feed_forward_length": 24,
+        "expert_weights_norm": True,
+        "expert_weights_scale": 2.5,
+    }
+    missing = ("ffn_gate_up_exps", "ffn_gate_exps", "ffn_gate_shexp", "ffn_gate_inp_shexp")
+    spec = spec_of("nemotron_h_moe", *missing, **NEMOTRON, **changes)
+    assert kinds_of(spec) == [Mamba2, Attention, type(None), Mamba2]
+    routing = Routing("sigmoid", renormalise=True, scale=2.5)
+    assert spec.layers[2].ffn == Experts(8, 3, 24, routing, "relu2", Mlp(VOCAB, "relu2"))
+    assert not any("gate" in role for role in spec.layers[2].tensors)
+    with pytest.raises(ModelError, match="moe_latent_size"):
+        spec_of("nemotron_h_moe", *missing, **NEMOTRON, **changes, moe_latent_size=8)
+    shorter = spec_of("nemotron_h_moe", *missing, **NEMOTRON, **changes, nextn_predict_layers=1)
+    assert shorter.num_layers == 3
 
 
 def test_granite_hybrids_mix_mamba_and_attention():
@@ -215,17 +295,24 @@ def checkpoint_of(model_type, shape=(48, HIDDEN), **config):
             {"rms_norm_eps": 1e-6, "intermediate_size": 48, "attention_bias": True},
             "attention_bias",
         ),
-        (
-            "granitemoehybrid",
-            {"rms_norm_eps": 1e-6, "num_local_experts": 8},
-            "num_local_experts",
-        ),
+        ("granitemoehybrid", {"time_step_limit": [0.0, 0.5]}, "time_step_limit"),
+        ("nemotron_h", {"time_step_limit": [0.001, math.inf]}, "time_step_limit"),
+        ("nemotron_h", {"mamba_dt_limit": [0.001, 0.1]}, "mamba_dt_limit"),
         (
             "nemotron_h",
-            {"layer_norm_epsilon": 1e-5, "layers_block_type": ["linear_attention", "moe"]},
+            {"layer_norm_epsilon": 1e-5, "layers_block_type": ["linear_attention", "sparse"]},
             "layers_block_type",
         ),
-        ("nemotron_h", {"layer_norm_epsilon": 1e-5, "hybrid_override_pattern": "ME"}, "pattern"),
+        ("nemotron_h", {"layer_norm_epsilon": 1e-5, "hybrid_override_pattern": "MX"}, "pattern"),
+        (
+            "nemotron_h",
+            {
+                "layer_norm_epsilon": 1e-5,
+                "hybrid_override_pattern": "ME",
+                "moe_latent_size": 16,
+            },
+            "moe_latent_size",
+        ),
     ],
 )
 def test_unsupported_checkpoints_are_refused(model_type, config, message):

@@ -41,6 +41,7 @@ KNOWN = {
     "phi-4": set(),
     "phi-4-mini": set(),
     "qwen3": {"tools", "calls", "parallel"},
+    "qwen3-next": {"tools", "calls", "parallel"},
     "qwen3.5": {"tools", "calls", "parallel", "parts"},
     "smollm3": set(),
 }
@@ -208,6 +209,7 @@ def test_what_a_template_does_not_know_is_written_all_the_same(name, conversatio
         ("phi-4", "generic"),
         ("phi-4-mini", "phi4"),
         ("qwen3", "hermes"),
+        ("qwen3-next", "hermes"),
         ("qwen3.5", "qwen-xml"),
         ("smollm3", "generic"),  # ours, which is as its own: the edited template writes no tools
     ],
@@ -235,6 +237,7 @@ def test_the_form_of_calls_is_the_familys(name, form):
         ("phi-4", None),
         ("phi-4-mini", None),
         ("qwen3", "<think>"),
+        ("qwen3-next", "<think>"),
         ("qwen3.5", "<think>"),
         ("smollm3", "<think>"),
     ],
@@ -339,6 +342,7 @@ def test_built_in_tools_of_gpt_oss_and_the_date_are_written():
         ("olmo-3", {}, True),
         ("qwen3", {}, None),
         ("qwen3", {"enable_thinking": False}, False),
+        ("qwen3-next", {}, True),
         ("qwen3.5", {}, True),
         ("qwen3.5", {"enable_thinking": False}, False),
         ("smollm3", {}, None),

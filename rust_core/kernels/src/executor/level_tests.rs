@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::Value;
+
 use super::*;
 use crate::format::{FormatError, Problem, TensorSource, TensorView};
 use crate::pack::tests::TestTensor;
@@ -26,7 +28,27 @@ struct Stored {
     bytes: Vec<u8>,
 }
 
-/// Random weights under the names of a GGUF file.
+/// Norms of experts beside a network.
+const BESIDE_NORMS: [&str; 4] = [
+    "router_norm",
+    "experts_norm",
+    "experts_post_norm",
+    "shared_post_norm",
+];
+
+/// Weights of a layer with several residual streams.
+const STREAM_ROLES: [&str; 8] = [
+    "laurel_left",
+    "laurel_right",
+    "laurel_norm",
+    "streams_norm",
+    "streams_router",
+    "streams_predict",
+    "streams_correct",
+    "streams_scale",
+];
+
+/// Random weights under the names of a GGUF file, or of their roles.
 struct RandomModel(BTreeMap<String, Stored>);
 
 impl RandomModel {
@@ -78,6 +100,28 @@ impl RandomModel {
             for name in ["attn_norm", "ffn_norm"] {
                 add(&format!("blk.{layer}.{name}"), &[hidden], DType::F32);
             }
+            let mut add_if_needed = |role: &str, shape: &[usize], dtype| {
+                if block.has(role) {
+                    add(&format!("blk.{layer}.{role}"), shape, dtype);
+                }
+            };
+            for role in BESIDE_NORMS {
+                add_if_needed(role, &[hidden], DType::F32);
+            }
+            let (rank, streams) = (spec.laurel_rank, spec.streams.map_or(0, |one| one.count));
+            add_if_needed("laurel_left", &[rank, hidden], dtype);
+            add_if_needed("laurel_right", &[hidden, rank], dtype);
+            add_if_needed("laurel_norm", &[hidden], DType::F32);
+            add_if_needed("streams_norm", &[hidden], DType::F32);
+            add_if_needed("streams_router", &[streams, hidden], DType::F32);
+            add_if_needed("streams_predict", &[streams * streams, streams], DType::F32);
+            add_if_needed("streams_correct", &[streams, streams], DType::F32);
+            add_if_needed("streams_scale", &[hidden], DType::F32);
+        }
+        if let Some(streams) = spec.streams {
+            let rows = (streams.count - 1) * hidden;
+            add("streams_projection", &[rows, hidden], dtype);
+            add("streams_merge", &[rows, hidden], dtype);
         }
         Self(tensors)
     }
@@ -114,6 +158,10 @@ fn tiny_spec() -> ModelSpec {
 
 /// The same with experts in its second layer, and a network that every token uses besides.
 fn expert_spec(activation: &str) -> ModelSpec {
+    ModelSpec::from_json(&expert_json(activation).to_string()).expect("a sound spec")
+}
+
+fn expert_json(activation: &str) -> Value {
     let mut json = tiny_json();
     json["vocab_size"] = VOCAB.into();
     let layer = &mut json["layers"][1];
@@ -131,14 +179,45 @@ fn expert_spec(activation: &str) -> ModelSpec {
     ] {
         layer["tensors"][role] = whole(&format!("blk.1.{name}.weight"));
     }
+    json
+}
+
+/// The same where experts and network have norms of their own.
+fn beside_spec() -> ModelSpec {
+    let mut json = expert_json("gelu_tanh");
+    let tensors = &mut json["layers"][1]["tensors"];
+    for role in BESIDE_NORMS {
+        tensors[role] = whole(&format!("blk.1.{role}.weight"));
+    }
+    tensors.as_object_mut().unwrap().remove("shared_router");
     ModelSpec::from_json(&json.to_string()).expect("a sound spec")
 }
 
-fn specs() -> [ModelSpec; 3] {
+/// With several residual streams, products beside its mixers, and a layer that cuts its gates.
+fn stream_spec() -> ModelSpec {
+    let mut json = tiny_json();
+    json["vocab_size"] = VOCAB.into();
+    json["streams"] = serde_json::json!({ "count": 3, "active": 1 });
+    json["laurel_rank"] = 32.into();
+    json["layers"][0]["ffn"]["cutoff"] = 0.5.into();
+    for layer in 0..2 {
+        for role in STREAM_ROLES {
+            json["layers"][layer]["tensors"][role] = whole(&format!("blk.{layer}.{role}.weight"));
+        }
+    }
+    for role in ["streams_projection", "streams_merge"] {
+        json["tensors"][role] = whole(&format!("{role}.weight"));
+    }
+    ModelSpec::from_json(&json.to_string()).expect("a sound spec")
+}
+
+fn specs() -> [ModelSpec; 5] {
     [
         tiny_spec(),
         expert_spec("silu"),
         expert_spec("swiglu_clamped"),
+        beside_spec(),
+        stream_spec(),
     ]
 }
 
@@ -341,7 +420,12 @@ fn narrowed_steps_have_the_same_bits() {
 
 #[test]
 fn a_worker_that_yields_its_core_within_steps_changes_no_bits() {
-    let specs = [tiny_spec(), expert_spec("silu")];
+    let specs = [
+        tiny_spec(),
+        expert_spec("silu"),
+        beside_spec(),
+        stream_spec(),
+    ];
     let levels = Level::ALL.into_iter().filter(|level| level.available());
     for (level, spec) in levels.flat_map(|level| specs.iter().map(move |spec| (level, spec))) {
         let mut executor = executor(level, spec, &RandomModel::new(spec, DType::Q4_1));

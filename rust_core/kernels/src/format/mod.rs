@@ -17,27 +17,54 @@ mod fuzz;
 pub mod gguf;
 mod grouped;
 mod mapped_file;
+mod mxfp4;
 pub mod safetensors;
 mod tensor_source;
 
 use std::path::Path;
 
+use serde::Deserialize;
+
 pub use error::{FormatError, Problem};
 pub use gguf::GgufSet;
 pub use grouped::{GroupedSource, Scheme};
 pub use mapped_file::MappedFile;
+pub use mxfp4::Mxfp4Source;
 pub use safetensors::{SafetensorsFile, SafetensorsSet};
 pub use tensor_source::{RowBuffer, TensorSource, TensorView};
 
-/// Opens a model's weights, of which matrices are stored as `scheme` says if it is given: [`open_weights`] for all others.
+/// How a checkpoint stores quantised matrices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Quantization {
+    /// Integers in groups.
+    Grouped(Scheme),
+    /// Floats in blocks.
+    Blocks(BlockFormat),
+}
+
+/// A format of blocks of floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum BlockFormat {
+    #[serde(rename = "mxfp4")]
+    Mxfp4,
+}
+
+/// Opens a model's weights, of which matrices are stored as `quantization` says if it is given: [`open_weights`] for all
+/// others.
 ///
-/// Reads headers, and of such matrices zero points and group indices.
+/// Reads headers, and of groups zero points and group indices.
 pub fn open_model_weights(
     paths: &[impl AsRef<Path>],
-    scheme: Option<Scheme>,
+    quantization: Option<Quantization>,
 ) -> Result<Box<dyn TensorSource>, FormatError> {
-    match scheme {
-        Some(scheme) => Ok(Box::new(GroupedSource::open_files(paths, scheme)?)),
+    match quantization {
+        Some(Quantization::Grouped(scheme)) => {
+            Ok(Box::new(GroupedSource::open_files(paths, scheme)?))
+        }
+        Some(Quantization::Blocks(BlockFormat::Mxfp4)) => {
+            Ok(Box::new(Mxfp4Source::open_files(paths)?))
+        }
         None => open_weights(paths),
     }
 }

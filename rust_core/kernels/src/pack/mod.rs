@@ -82,6 +82,14 @@ impl PackedMatrix {
         outputs_of_panel(panel, self.segment)
     }
 
+    /// The outputs of a segment as a matrix of their own.
+    pub fn segment_matrix(&self, segment: usize) -> Self {
+        assert!(segment < self.outputs / self.segment);
+        let data = self.panel(segment * self.segment_panels());
+        // SAFETY: the segment's panels follow one another in the matrix, and are aligned as all of its panels.
+        unsafe { Self::at(data, self.kind, self.segment, self.segment, self.inputs) }
+    }
+
     /// Bytes of one panel; a multiple of 32, and of 64 unless it is Q8_0's.
     pub fn panel_bytes(&self) -> usize {
         self.panel_bytes

@@ -49,6 +49,9 @@ impl Activation {
 pub struct MlpSpec {
     pub intermediate_size: usize,
     pub activation: Activation,
+    /// Gates of a token are cut where they are not so many standard deviations above their mean.
+    #[serde(default)]
+    pub cutoff: Option<f32>,
 }
 
 /// What scores of experts are.
@@ -108,6 +111,11 @@ pub enum FeedForwardSpec {
 }
 
 impl FeedForwardSpec {
+    /// Whether it is experts beside a network that every token uses.
+    pub(super) fn has_shared_network(&self) -> bool {
+        matches!(self, Self::Experts(experts) if experts.shared.is_some())
+    }
+
     pub(super) fn validate(&self) -> Result<(), KernelError> {
         match self {
             Self::Mlp(mlp) => mlp.validate(),
@@ -118,7 +126,11 @@ impl FeedForwardSpec {
 
 impl MlpSpec {
     fn validate(&self) -> Result<(), KernelError> {
-        bounded("intermediate size", self.intermediate_size, MAX_WIDTH)
+        bounded("intermediate size", self.intermediate_size, MAX_WIDTH)?;
+        if self.cutoff.is_some_and(|cutoff| !cutoff.is_finite()) {
+            return Err(KernelError::model("The model cuts its gates at no number."));
+        }
+        Ok(())
     }
 }
 
@@ -137,6 +149,11 @@ impl ExpertsSpec {
         )?;
         if let Some(shared) = &self.shared {
             shared.validate()?;
+            if shared.cutoff.is_some() {
+                return Err(KernelError::model(
+                    "The model cuts the gates of a network beside experts, which is not supported.",
+                ));
+            }
         }
         let RoutingSpec {
             scale,

@@ -88,6 +88,19 @@ fn invalid_specs_are_rejected_with_a_sentence() {
     assert!(rejection(|v| v["ropes"][0]["dim"] = 15.into()).contains("even"));
     assert!(rejection(|v| v["ropes"][0]["pairs"] = 9.into()).contains("rotates 9"));
     assert!(rejection(|v| v["ropes"][0]["divisors"] = json!([1.0])).contains("8 divisors"));
+    assert!(
+        rejection(|v| v["streams"] = json!({"count": 5, "active": 0})).contains("stream 0 of 5")
+    );
+    assert!(
+        rejection(|v| v["streams"] = json!({"count": 2, "active": 2})).contains("stream 2 of 2")
+    );
+    assert!(rejection(|v| v["laurel_rank"] = (1u64 << 40).into()).contains("rank beside mixers"));
+    assert!(
+        rejection(|v| {
+            v["layers"][0]["ffn"]["cutoff"] = 1e39.into();
+        })
+        .contains("no number")
+    );
     assert!(rejection(|v| v["surprise"] = 1.into()).contains("surprise"));
     assert!(
         rejection(|v| v["ropes"][0]["scaling"]["kind"] = "yarn".into()).contains("pre-training")
@@ -149,6 +162,14 @@ fn impossible_experts_are_rejected_with_a_sentence() {
     );
     assert!(experts(|v| v["routing"]["scores"] = "dice".into()).contains("not readable"));
     assert!(experts(|v| v["shared"] = tiny_experts()).contains("the shared network is an mlp"));
+    assert!(
+        rejection(|v| {
+            v["layers"][1]["ffn"] = tiny_experts();
+            v["layers"][1]["ffn"]["shared"] = Value::Null;
+            v["layers"][1]["tensors"]["experts_norm"] = whole("norm");
+        })
+        .contains("beside a network")
+    );
     assert!(experts(|v| v["shared"]["intermediate_size"] = 0.into()).contains("intermediate size"));
     assert!(
         rejection(|v| {

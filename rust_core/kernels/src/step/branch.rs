@@ -59,6 +59,37 @@ impl Step<'_> {
         }
     }
 
+    /// Rows of the output of experts beside a network, whose own output is the branch.
+    pub(super) fn second_branch_rows(&self) -> RowsView {
+        RowsView::of(&self.scratch.second_branch, self.scratch.strides.hidden)
+    }
+
+    /// Add the second branch to the first, each normalized with a norm of its own.
+    pub(super) fn join_branches<'w>(
+        &'w self,
+        worker: &'w Worker<'w>,
+        index: usize,
+        phase: usize,
+        [norm, second_norm]: [&[f32]; 2],
+    ) {
+        let (spec, level) = (&self.model.spec, self.model.level);
+        let (rows, width) = (self.rows_after_attention(index), spec.hidden_size);
+        let (branch, second) = (self.branch_rows(), self.second_branch_rows());
+        let counter = self.counter(index, phase);
+        for row in Parts::new(worker, counter, rows, rows).flatten() {
+            // SAFETY: both were written before a barrier; only this worker uses these rows. The level was checked at load.
+            unsafe {
+                let branch = branch.columns(0, width).row_mut(row);
+                let second = second.columns(0, width).row_mut(row);
+                rms_norm_in_place(level, branch, norm, spec.norm_eps);
+                rms_norm_in_place(level, second, second_norm, spec.norm_eps);
+                for (sum, value) in branch.iter_mut().zip(second) {
+                    *sum += *value;
+                }
+            }
+        }
+    }
+
     /// Multiply the residual stream with a factor.
     pub(super) fn scale_output<'w>(
         &'w self,

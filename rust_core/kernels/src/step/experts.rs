@@ -180,7 +180,11 @@ impl<'a> Networks<'a> {
         }
     }
 
+    /// The shared network, if it is one of these: with norms of its own it is computed by itself.
     fn shared(&self) -> Option<Network<'a>> {
+        if self.experts.weights.own_norms.is_some() {
+            return None;
+        }
         let spec = self.experts.spec.shared.as_ref()?;
         Some(Network {
             mlp: self.experts.weights.shared.as_ref()?,
@@ -270,7 +274,7 @@ impl Step<'_> {
         self.scratch.experts.sizes.logit_stride() - PANEL_COLUMNS
     }
 
-    fn multiply_routers<'w>(
+    pub(super) fn multiply_routers<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
@@ -320,7 +324,7 @@ impl Step<'_> {
     }
 
     /// Choose the experts of many rows, which the workers divide.
-    fn choose_together<'w>(
+    pub(super) fn choose_together<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
@@ -343,7 +347,7 @@ impl Step<'_> {
 
     /// Group the rows by expert, and choose the experts before if they are few. Returns false, and does nothing, if this
     /// worker does not take part: the others may be a phase ahead of it.
-    fn group_rows(
+    pub(super) fn group_rows(
         &self,
         worker: &Worker<'_>,
         own: &mut WorkerScratch,
@@ -371,7 +375,7 @@ impl Step<'_> {
     }
 
     /// Gate and up projections of all networks, and their activation.
-    fn activate_experts<'w>(
+    pub(super) fn activate_experts<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
@@ -574,7 +578,7 @@ impl Step<'_> {
 
     /// Down projections of all networks, and their weighted sums.
     #[allow(clippy::too_many_arguments, reason = "one call of a hot path")]
-    fn add_experts<'w>(
+    pub(super) fn add_experts<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,

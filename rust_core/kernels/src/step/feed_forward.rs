@@ -26,10 +26,10 @@ impl Step<'_> {
         (spec, mlp): (&MlpSpec, &MlpWeights),
     ) {
         let norm = layer.ffn_norm.as_ref();
-        self.gate_and_up(worker, own, index, norm, (spec, mlp));
+        self.gate_and_up(worker, own, (index, GATE_UP), norm, (spec, mlp));
         barrier_wait(worker, own, Phase::GateUp);
         let branched = self.is_branched(layer.ffn_post_norm.as_deref());
-        self.project_down(worker, own, index, mlp, branched);
+        self.project_down(worker, own, (index, DOWN), mlp, branched);
         barrier_wait(worker, own, Phase::Down);
         if branched {
             let norm = layer.ffn_post_norm.as_deref();
@@ -39,11 +39,11 @@ impl Step<'_> {
     }
 
     /// Down projection: added to the residual stream, or written as a branch.
-    fn project_down<'w>(
+    pub(super) fn project_down<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
-        index: usize,
+        (index, phase): (usize, usize),
         mlp: &MlpWeights,
         branched: bool,
     ) {
@@ -55,34 +55,34 @@ impl Step<'_> {
                 norm: None,
                 keep_outliers: false,
             };
-            let counter = self.prepare_counter(index, DOWN);
+            let counter = self.prepare_counter(index, phase);
             self.prepare(worker, own, rows, source, &[&mlp.down], counter)
         });
-        let (target, counter) = (self.branch_target(branched), self.counter(index, DOWN));
+        let (target, counter) = (self.branch_target(branched), self.counter(index, phase));
         self.multiply_into(worker, own, rows, &activations, &mlp.down, target, counter);
     }
 
     /// Gate and up projections, and the activation while both are in the CPU cache. The result is quantized at once
     /// if the down projection takes quantized rows; a group of its inputs is two panels.
-    fn gate_and_up<'w>(
+    pub(super) fn gate_and_up<'w>(
         &'w self,
         worker: &'w Worker<'w>,
         own: &mut WorkerScratch,
-        index: usize,
+        (index, phase): (usize, usize),
         norm: Option<&Norm>,
         (spec, mlp): (&MlpSpec, &MlpWeights),
     ) {
         let rows = self.rows_after_attention(index);
         // Without a gate the activation is of the only projection.
-        let first_linear = mlp.gate.as_ref().unwrap_or(&mlp.up);
-        let users = [first_linear, &mlp.up];
+        let users = mlp.inputs();
+        let first_linear = users[0];
         let activations = self.prepare(
             worker,
             own,
             rows,
             self.hidden(norm),
             &users,
-            self.prepare_counter(index, GATE_UP),
+            self.prepare_counter(index, phase),
         );
         // SAFETY: the level was checked at load; so many rows were prepared, for these users.
         let mut gemm = unsafe { Gemm::new(self.model.level, &activations, rows, &mut own.panel) };
@@ -107,7 +107,7 @@ impl Step<'_> {
         );
         let groups = mlp.down.matrix.inputs / GROUP;
         let (kind, form) = (spec.activation, quant_form(&[&mlp.down], false));
-        let counter = self.counter(index, GATE_UP);
+        let counter = self.counter(index, phase);
         let sliced = SlicedItems::new(panels / each, rows, worker.size());
         let mut parts = Parts::new(worker, counter, sliced.count(), rows);
         while let Some(part) = parts.next() {

@@ -106,7 +106,10 @@ impl Step<'_> {
         let target = self.branch_target(true);
         self.multiply_into(worker, own, rows, &activations, linear, target, counter);
         barrier_wait(worker, own, Phase::Down);
-        self.add_branch(worker, index, ADD_PER_LAYER, Some(&weights.norm));
+        match &self.model.spec.streams {
+            None => self.add_branch(worker, index, ADD_PER_LAYER, Some(&weights.norm)),
+            Some(_) => self.add_branch_to_streams(worker, index, ADD_PER_LAYER, &weights.norm),
+        }
         barrier_wait(worker, own, Phase::Down);
     }
 

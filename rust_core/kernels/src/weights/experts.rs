@@ -3,13 +3,13 @@
 //! The networks of all experts are one matrix per role, with a segment for each expert: expert `e` has panels
 //! `e * segment_panels` and following. Pages of experts that no row uses are never touched after loading.
 
-use super::Linear;
 use super::layer::MlpWeights;
 use super::plan::{Needed, Plan};
+use super::{Linear, Norm, missing};
 use crate::error::KernelError;
 use crate::pack::PackedMatrix;
 use crate::quantize::Role;
-use crate::spec::{ExpertsSpec, LayerSpec};
+use crate::spec::{ExpertsSpec, LayerSpec, Tensors};
 
 /// Weights of experts.
 #[derive(Debug)]
@@ -25,6 +25,21 @@ pub struct ExpertWeights {
     pub experts: MlpWeights,
     /// The network that every row uses.
     pub shared: Option<MlpWeights>,
+    /// None if all have the layer's norm before, and none after.
+    pub own_norms: Option<OwnNorms>,
+}
+
+/// Norms of experts beside a shared network, whose input alone has the layer's norm (Gemma 4).
+#[derive(Debug)]
+pub struct OwnNorms {
+    /// Of the router's input.
+    pub router: Norm,
+    /// Of the experts' input.
+    pub experts: Norm,
+    /// Of the experts' output.
+    pub experts_post: Vec<f32>,
+    /// Of the shared network's output.
+    pub shared_post: Vec<f32>,
 }
 
 /// The matrices of experts, in the order in which a step reads them.
@@ -66,15 +81,17 @@ pub(super) fn add_needed(
 impl ExpertWeights {
     /// The matrices that the rows' inputs are multiplied with; some are named twice.
     pub fn users(&self) -> [&Linear; 6] {
+        let [router, shared_router] = self.routers();
+        let [gate, up] = self.experts.inputs();
         let shared = self.shared.as_ref().unwrap_or(&self.experts);
-        [
-            &self.router,
-            self.shared_router.as_ref().unwrap_or(&self.router),
-            self.experts.gate.as_ref().unwrap_or(&self.experts.up),
-            &self.experts.up,
-            shared.gate.as_ref().unwrap_or(&shared.up),
-            &shared.up,
-        ]
+        let [shared_gate, shared_up] = shared.inputs();
+        [router, shared_router, gate, up, shared_gate, shared_up]
+    }
+
+    /// The routers' matrices; named twice if there is one.
+    pub fn routers(&self) -> [&Linear; 2] {
+        let shared = self.shared_router.as_ref();
+        [&self.router, shared.unwrap_or(&self.router)]
     }
 }
 
@@ -84,7 +101,7 @@ impl Plan<'_> {
         &mut self,
         layer: &LayerSpec,
         index: usize,
-        experts: &ExpertsSpec,
+        (experts, hidden): (&ExpertsSpec, usize),
         matrices: &[PackedMatrix],
     ) -> Result<ExpertWeights, KernelError> {
         let of_experts = ["experts.gate", "experts.up", "experts.down"];
@@ -99,6 +116,26 @@ impl Plan<'_> {
                 Some(_) => Some(self.mlp(layer, index, of_shared, matrices)?),
                 None => None,
             },
+            own_norms: self.own_norms(&layer.tensors, hidden)?,
         })
+    }
+
+    fn own_norms(
+        &mut self,
+        tensors: &Tensors,
+        hidden: usize,
+    ) -> Result<Option<OwnNorms>, KernelError> {
+        let Some(experts) = self.norm(tensors, "experts_norm", hidden)? else {
+            return Ok(None);
+        };
+        let router = self.norm(tensors, "router_norm", hidden)?;
+        let experts_post = self.vector(tensors, "experts_post_norm", hidden)?;
+        let shared_post = self.vector(tensors, "shared_post_norm", hidden)?;
+        Ok(Some(OwnNorms {
+            router: router.ok_or_else(|| missing("router_norm"))?,
+            experts,
+            experts_post: experts_post.ok_or_else(|| missing("experts_post_norm"))?,
+            shared_post: shared_post.ok_or_else(|| missing("shared_post_norm"))?,
+        }))
     }
 }

@@ -3,6 +3,7 @@
 use super::experts::ExpertWeights;
 use super::plan::{Needed, Plan};
 use super::recurrent::{ShortConvWeights, StateHeadsWeights};
+use super::streams::{LaurelWeights, StreamWeights, needed_laurel};
 use super::{Linear, Norm, missing};
 use crate::error::KernelError;
 use crate::pack::PackedMatrix;
@@ -21,6 +22,10 @@ pub struct LayerWeights {
     pub ffn: Option<FeedForwardWeights>,
     pub ffn_post_norm: Option<Vec<f32>>,
     pub per_layer: Option<PerLayerWeights>,
+    /// None for a single residual stream.
+    pub streams: Option<StreamWeights>,
+    /// What is added beside the mixer.
+    pub laurel: Option<LaurelWeights>,
     /// Factor of the layer's result.
     pub output_scale: f32,
 }
@@ -73,6 +78,13 @@ pub struct MlpWeights {
     pub down: Linear,
 }
 
+impl MlpWeights {
+    /// The matrices that the rows' inputs are multiplied with; one is named twice if there is no gate.
+    pub fn inputs(&self) -> [&Linear; 2] {
+        [self.gate.as_ref().unwrap_or(&self.up), &self.up]
+    }
+}
+
 /// How a layer adds its own embedding of each token (Gemma 3n, 4).
 #[derive(Debug)]
 pub struct PerLayerWeights {
@@ -88,6 +100,9 @@ pub struct PerLayerWeights {
 pub(super) fn needed(spec: &ModelSpec, layer: &LayerSpec) -> Vec<Needed> {
     let hidden = spec.hidden_size;
     let mut needed = Vec::new();
+    if spec.laurel_rank > 0 {
+        needed.extend(needed_laurel(spec));
+    }
     match &layer.mixer {
         Some(MixerSpec::Attention(attention)) => {
             add_attention(&mut needed, layer, attention, hidden);
@@ -187,7 +202,7 @@ impl Plan<'_> {
                 matrices,
             )?)),
             Some(FeedForwardSpec::Experts(experts)) => Some(FeedForwardWeights::Experts(
-                self.experts(layer, index, experts, matrices)?,
+                self.experts(layer, index, (experts, hidden), matrices)?,
             )),
             None => None,
         };
@@ -201,6 +216,14 @@ impl Plan<'_> {
             }),
             None => None,
         };
+        let streams = match spec.streams {
+            Some(streams) => Some(self.streams(tensors, streams.count, hidden)?),
+            None => None,
+        };
+        let laurel = match spec.laurel_rank {
+            0 => None,
+            _ => Some(self.laurel(layer, index, hidden, matrices)?),
+        };
         let output_scale = self.vector(tensors, "output_scale", 1)?;
         Ok(LayerWeights {
             mixer_norm: self.norm(tensors, "mixer_norm", hidden)?,
@@ -210,6 +233,8 @@ impl Plan<'_> {
             ffn,
             ffn_post_norm: self.vector(tensors, "ffn_post_norm", hidden)?,
             per_layer,
+            streams,
+            laurel,
             output_scale: output_scale.map_or(1.0, |scale| scale[0]),
         })
     }

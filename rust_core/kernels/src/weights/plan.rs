@@ -121,6 +121,9 @@ impl<'a> Plan<'a> {
             let role = "per_layer_model_projection";
             before.push(Needed::whole(role, Role::Other, embedded, hidden));
         }
+        if let Some(streams) = spec.streams {
+            before.extend(super::streams::needed(spec, streams));
+        }
         plan.part(tensors, &before)?;
         for layer in &spec.layers {
             plan.part(&layer.tensors, &super::layer::needed(spec, layer))?;
@@ -357,8 +360,7 @@ impl<'a> Plan<'a> {
         let name = &place.name;
         let tensor = self.tensor(name)?;
         let elements: usize = tensor.shape.iter().product();
-        let last = len.checked_sub(1).map_or(0, |last| place.row(last));
-        let fits = last < elements && (!place.is_whole() || elements == len);
+        let fits = place.stored_rows(len) <= elements && (!place.is_whole() || elements == len);
         if !fits || tensor.dtype.is_quantized() || !tensor.is_stored() || place.transposed {
             return Err(KernelError::model(format!(
                 "Tensor {name} has shape {:?} and type {}, but this model needs {len} floats.",
@@ -448,8 +450,8 @@ fn check_place(
     } else {
         [tensor.rows(), tensor.cols()]
     };
-    let last = outputs.checked_sub(1).map_or(0, |last| place.row(last));
-    let fits = last < rows && (!place.is_whole() || rows == outputs) && cols == inputs;
+    let inside = place.stored_rows(outputs) <= rows && (!place.is_whole() || rows == outputs);
+    let fits = inside && cols == inputs;
     let floats = !tensor.dtype.is_quantized() && tensor.is_stored();
     if fits && (floats || !place.transposed) {
         return Ok(());

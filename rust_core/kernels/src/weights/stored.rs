@@ -31,8 +31,10 @@ impl StoredRows {
         if place.transposed {
             return (self.columns(tensor, place, rows.clone()), 0..rows.len());
         }
-        let (first, last) = (place.row(rows.start), place.row(rows.end.max(1) - 1));
-        let together = rows.is_empty() || last + 1 - first == rows.len();
+        let first = place.row(rows.start);
+        let together = rows
+            .clone()
+            .all(|row| place.row(row) == first + row - rows.start);
         let stored = first..first + rows.len();
         match (together, tensor.is_stored()) {
             (true, true) => return (*tensor, stored),
@@ -101,6 +103,14 @@ mod tests {
         value["run"] = run.into();
         value["step"] = step.into();
         value["transposed"] = transposed.into();
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// Six rows from row 16 on, then those from row 3 on.
+    fn ranges() -> TensorRef {
+        let mut value = whole("test");
+        (value["start"], value["run"], value["step"]) = (16.into(), 6.into(), 6.into());
+        value["further"] = serde_json::json!([{"first": 6, "start": 3, "run": 4, "step": 4}]);
         serde_json::from_value(value).unwrap()
     }
 
@@ -173,6 +183,7 @@ mod tests {
                 place(0, 0, 0, false),
                 place(5, 0, 0, false),
                 place(1, 1, 2, false),
+                ranges(),
             ] {
                 for (at, row) in values(&tensor, &place, 2..10).into_iter().enumerate() {
                     let stored = place.row(2 + at);

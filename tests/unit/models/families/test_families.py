@@ -4,7 +4,15 @@ import pytest
 
 from engine.api.errors import ModelError, UnsupportedByNativeError
 from engine.models.families.registry import CLASSES, FAMILIES, GGUF_FAMILIES
-from engine.models.spec import QueryTemperature, TensorRef
+from engine.models.spec import (
+    Experts,
+    Mlp,
+    QueryTemperature,
+    Routing,
+    RowRange,
+    Streams,
+    TensorRef,
+)
 from tests.fakes.family_headers import read_config, read_gguf
 
 
@@ -77,6 +85,84 @@ def test_gemma4_layers_share_keys_and_differ_in_size():
         read_gguf("gemma4", {"attention.shared_kv_layers": 2})
 
 
+@pytest.mark.parametrize(
+    ("spec", "scale", "norm"),
+    [
+        (
+            read_gguf("gemma4", {}),
+            "blk.1.ffn_down_exps.scale",
+            "blk.1.ffn_gate_inp.scale",
+        ),
+        (
+            read_config("gemma4_text", {"enable_moe_block": True}),
+            "model.language_model.layers.1.router.per_expert_scale",
+            "model.language_model.layers.1.router.scale",
+        ),
+    ],
+    ids=["gguf", "checkpoint"],
+)
+def test_experts_of_gemma4_are_beside_its_feed_forward(spec, scale, norm):
+    routing = Routing("softmax", renormalise=True, logit_scale=32**-0.5)
+    shared = Mlp(64, "gelu_tanh")
+    assert spec.layers[1].ffn == Experts(8, 2, 32, routing, "gelu_tanh", shared)
+    tensors = spec.layers[1].tensors
+    assert tensors["router_scale"] == TensorRef(scale)
+    assert tensors["router_norm"] == TensorRef(norm)
+    assert {"experts_norm", "experts_post_norm", "shared_post_norm", "shared.down"} <= set(tensors)
+    assert {"gate", "up", "down"}.isdisjoint(tensors)
+
+
+def test_gemma3n_has_several_streams_and_cuts_the_gates_of_its_first_layers():
+    spec = read_gguf("gemma3n", {})
+    assert (spec.streams, spec.laurel_rank) == (Streams(4, 0), 64)
+    assert [layer.ffn.cutoff for layer in spec.layers] == [1.6, 0.0, None]
+    assert spec.attentions[2].kv_layer == 1
+    assert spec.tensors["streams_merge"] == TensorRef("altup_unembd_proj.weight")
+    spec = read_config("gemma3n_text", {"altup_num_inputs": 3, "altup_active_idx": 1})
+    assert (spec.streams, spec.laurel_rank) == (Streams(3, 1), 8)
+    assert spec.layers[0].ffn.cutoff == pytest.approx(1.6448536)
+    assert [layer.ffn.cutoff for layer in spec.layers[1:]] == [0.0, None]
+    name = "model.language_model.altup_projections.{}.weight"
+    assert spec.tensors["streams_projection"] == TensorRef(name, parts=2)
+    plain = read_config("gemma3n_text", {"altup_correct_scale": False})
+    assert "streams_scale" in spec.layers[0].tensors
+    assert "streams_scale" not in plain.layers[0].tensors
+
+
+def test_tokens_of_gemma3n_without_embeddings_of_the_layers_have_those_of_the_first():
+    place = read_config("gemma3n_text", {}).tensors["per_layer_embedding"]
+    assert (place.run, place.step) == (60, 60)
+    assert place.further == (RowRange(60, start=0, run=1, step=0),)
+    whole = read_config("gemma3n_text", {"vocab_size_per_layer_input": 64})
+    assert whole.tensors["per_layer_embedding"] == TensorRef(place.name)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("altup_num_inputs", 5),
+        ("altup_active_idx", 4),
+        ("activation_sparsity_pattern", [0.95, 0.5]),
+        ("activation_sparsity_pattern", [0.95, 0.5, 1.0]),
+        ("intermediate_size", [64, 64]),
+        ("vocab_size_per_layer_input", 65),
+    ],
+)
+def test_impossible_settings_of_gemma3n_are_refused(key, value):
+    with pytest.raises(ModelError, match=key):
+        read_config("gemma3n_text", {key: value})
+
+
+def test_experts_of_gpt_oss_are_stored_transposed_or_in_blocks():
+    name = "model.language_model.layers.0.mlp.experts.gate_up_proj"
+    floats = read_config("gpt_oss", {}).layers[0].tensors
+    assert floats["experts.up"] == TensorRef(name, 1, run=1, step=2, transposed=True)
+    config = {"quantization_config": {"quant_method": "mxfp4"}}
+    blocks = read_config("gpt_oss", config).layers[0].tensors
+    assert blocks["experts.up"] == TensorRef(name, 1, run=1, step=2)
+    assert not blocks["experts.down"].transposed
+
+
 def test_a_missing_window_is_named_as_in_the_file():
     with pytest.raises(ModelError, match=r"no attention\.sliding_window, which must be above 0"):
         read_gguf("gemma4", {"attention.sliding_window": None})
@@ -87,7 +173,7 @@ def test_a_missing_window_is_named_as_in_the_file():
 @pytest.mark.parametrize(
     ("kind", "key", "value"),
     [
-        ("gemma4_text", "enable_moe_block", True),
+        ("gemma3n_text", "attention_bias", True),
         ("gemma4_text", "use_bidirectional_attention", "all"),
         ("gemma3_text", "use_bidirectional_attention", True),
         ("gemma3_text", "attn_logit_softcapping", 50.0),

@@ -183,6 +183,9 @@ fn ggml_type_name(code: u32) -> String {
         29 => "IQ1_M",
         34 => "TQ1_0",
         35 => "TQ2_0",
+        40 => "NVFP4",
+        41 => "Q1_0",
+        42 => "Q2_0",
         _ => return format!("number {code}"),
     };
     name.to_owned()

@@ -441,6 +441,9 @@ fn damaged_tensors_are_refused() {
         kind: kind.into(),
     };
     assert_eq!(with(&[256], 16, 0), unsupported("IQ2_XXS"));
+    assert_eq!(with(&[256], 34, 0), unsupported("TQ1_0"));
+    assert_eq!(with(&[256], 40, 0), unsupported("NVFP4"));
+    assert_eq!(with(&[256], 41, 0), unsupported("Q1_0"));
     assert_eq!(with(&[256], 999, 0), unsupported("number 999"));
     assert_eq!(
         with(&[33], 2, 0),

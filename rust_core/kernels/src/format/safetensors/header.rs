@@ -36,6 +36,8 @@ pub enum ElementType {
     Supported(DType),
     /// Signed integers of 32 or 64 bits, of which quantised checkpoints are made.
     Integers(usize),
+    /// Unsigned bytes, likewise.
+    Bytes,
     /// An unsupported type: its name in the file, quoted, and its size in bytes if known.
     Other(String, Option<usize>),
 }
@@ -46,7 +48,8 @@ impl ElementType {
             "F32" => Self::Supported(DType::F32),
             "F16" => Self::Supported(DType::F16),
             "BF16" => Self::Supported(DType::BF16),
-            "BOOL" | "U8" | "I8" | "F8_E4M3" | "F8_E5M2" => Self::Other(quoted(name), Some(1)),
+            "U8" => Self::Bytes,
+            "BOOL" | "I8" | "F8_E4M3" | "F8_E5M2" => Self::Other(quoted(name), Some(1)),
             "U16" | "I16" => Self::Other(quoted(name), Some(2)),
             "I32" => Self::Integers(4),
             "I64" => Self::Integers(8),
@@ -60,6 +63,7 @@ impl ElementType {
         match self {
             Self::Supported(dtype) => Some(dtype.block_bytes()),
             Self::Integers(bytes) => Some(*bytes),
+            Self::Bytes => Some(1),
             Self::Other(_, bytes) => *bytes,
         }
     }
@@ -70,6 +74,7 @@ impl fmt::Display for ElementType {
         match self {
             Self::Supported(dtype) => out.write_str(dtype.name()),
             Self::Integers(bytes) => write!(out, "\"I{}\"", 8 * bytes),
+            Self::Bytes => out.write_str("\"U8\""),
             Self::Other(name, _) => out.write_str(name),
         }
     }
