@@ -242,8 +242,8 @@ impl ModelSpec {
             .count()
     }
 
-    /// The layers of the KV cache that need to keep a window only, in a context of `context` tokens: none if all layers
-    /// do, or none, or a sequence also has a state.
+    /// The layers of the KV cache that need to keep a window only, in a context of `context` tokens: all that have one,
+    /// but not the first if all do, since a block is a block of some layer. None if a sequence also has a state.
     pub fn windows(&self, context: usize) -> Windows {
         let mut layers = vec![true; self.cached_attentions().count()];
         for (layer, attention) in self.attentions() {
@@ -251,7 +251,10 @@ impl ModelSpec {
                 layers[self.cache_layer(layer)] = false;
             }
         }
-        if self.has_states() || layers.iter().all(|&windowed| windowed) {
+        if layers.iter().all(|&windowed| windowed) {
+            layers[0] = false;
+        }
+        if self.has_states() {
             layers.fill(false);
         }
         let tokens = self.attentions().map(|(layer, attention)| {
