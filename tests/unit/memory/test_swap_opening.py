@@ -128,7 +128,7 @@ def test_states_are_in_a_folder_beside_the_file_and_have_half_of_the_bound(tmp_p
     tier = open_tier(tmp_path, executor=executor)
     assert tier.counts().capacity < 0.6 * alone.counts().capacity
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
-    store = open_state_store(config, salt=b"salt", executor=executor)
+    store = open_state_store(config, executor.state_bytes, salt=b"salt", executor=executor)
     assert store.capacity == (1 << 19) // (executor.state_bytes + 48)
     (file,) = tmp_path.glob("*.swap")
     assert file.with_suffix(".states").is_dir()
@@ -146,7 +146,7 @@ def test_the_states_of_a_gpus_model_are_in_main_memory(tmp_path):
     executor = RecurrentExecutor(8, 4, num_slots=3)
     executor.info = replace(executor.info, kv_in_main_memory=False)
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
-    store = open_state_store(config, salt=b"salt", executor=executor)
+    store = open_state_store(config, executor.state_bytes, salt=b"salt", executor=executor)
     assert store.capacity > 0
     assert list(tmp_path.iterdir()) == []
 
@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_used_means_no_store_and_one_sentence(tmp_path, 
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
     identity = swap_identity(b"salt", executor.info, executor.block_bytes).hex()[:32]
     (tmp_path / f"{identity}.states").write_text("a file")
-    assert open_state_store(config, salt=b"salt", executor=executor) is None
+    assert open_state_store(config, executor.state_bytes, salt=b"salt", executor=executor) is None
     assert "Recurrent states cannot be stored" in caplog.text
 
 
