@@ -275,9 +275,7 @@ class SlidingWindows:
 
         def write(data: Buffer) -> None:
             rows = data[: len(window) * self._block_bytes].reshape(len(window), -1)
-            self._executor.write_window_blocks(
-                self.of_block[new], np.ascontiguousarray(rows[~has])
-            )
+            self._executor.write_window_blocks(self.of_block[new], np.ascontiguousarray(rows[~has]))
 
         if self.saver is not None and self.saver.load(stored.key, write):
             return True
@@ -373,7 +371,9 @@ class SlidingWindows:
             passed = {border for border in borders if border <= computed}
             if passed:
                 self._borders[row] = [border for border in borders if border > computed]
-            passed.update(range((before // self._interval + 1) * self._interval, computed + 1, self._interval))
+            passed.update(
+                range((before // self._interval + 1) * self._interval, computed + 1, self._interval)
+            )
             for border in sorted(passed):
                 if before < border <= indexed:
                     self._keep(table, row, border)
@@ -524,7 +524,9 @@ class SlidingWindows:
             first = int(self.first_held[row])
             mine = self.of_block[table.block_tables[row, first : table.num_blocks[row]]]
             if (mine < 0).any() or first > self.first_block(int(table.num_computed[row])):
-                raise AssertionError(f"row {row} has the window blocks {mine} from block {first} on")
+                raise AssertionError(
+                    f"row {row} has the window blocks {mine} from block {first} on"
+                )
             if len(mine) > self._most + 2 + self._step_blocks:
                 raise AssertionError(f"row {row} holds {len(mine)} window blocks")
             holders[mine] += 1

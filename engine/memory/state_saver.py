@@ -81,7 +81,7 @@ class StateSaver:
         try:
             write(data)
         except ExecutorError as error:
-            _log.warning("A recurrent state could not be restored: %s", error)
+            _log.warning("A recurrent state or window could not be restored: %s", error)
             return False
         return True
 
@@ -112,7 +112,7 @@ class StateSaver:
         try:
             self._read(checkpoint, buffer)
         except ExecutorError as error:
-            _log.warning("A recurrent state could not be stored: %s", error)
+            _log.warning("A recurrent state or window could not be stored: %s", error)
             self.store.return_buffer(buffer)
             return False
         checkpoint.saved = True

@@ -79,6 +79,8 @@ class Admission:
         if states is not None and not states.has_room:
             return False
         shorter = self._waiting.columns().num_pending_tokens[index] < num_pending_tokens
+        if sequence.missing_window_blocks > self._window_room():
+            return False
         return bool(shorter) and sequence.missing_blocks <= self._blocks.num_free
 
     def admit(

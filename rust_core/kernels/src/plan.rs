@@ -310,8 +310,9 @@ impl Plan {
         self.breaker_tails.clear();
         self.step = self.step.wrapping_add(1);
         if self.step == 0 {
-            let marks = [&mut self.written, &mut self.written_windows];
-            marks.map(|marks| marks.as_mut_slice().fill(Mark { step: 0, batch: 0 }));
+            for marks in [&mut self.written, &mut self.written_windows] {
+                marks.as_mut_slice().fill(Mark { step: 0, batch: 0 });
+            }
             self.used.fill(0);
             self.used_slots.fill(0);
             self.step = 1;

@@ -466,10 +466,7 @@ impl Step<'_> {
         item: &Item,
     ) -> Task<'t> {
         let (work, strides) = (self.work(index), &self.scratch.strides);
-        let (tables, table_width) = match self.model.kv.is_windowed(weights.cache) {
-            false => self.plan.block_tables(),
-            true => self.plan.window_tables(),
-        };
+        let (tables, table_width) = self.tables_of(weights.cache);
         let tokens = item.tokens.start as usize..item.tokens.end as usize;
         let segments = item.segments.start as usize..item.segments.end as usize;
         Task {
