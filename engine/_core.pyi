@@ -921,7 +921,7 @@ class NativeExecutor:
             max_batched_tokens: the most tokens of a step.
             max_model_len: the most positions of a sequence.
             state_slots: slots for recurrent states; not used for a model without.
-            window_blocks: blocks of the layers that need to keep a window only; with 0 these keep every token.
+            window_blocks: blocks of the layers that need to keep a window only; with 0 they keep all tokens.
             packed_weights: folder in which packed weights are kept, 32 bytes that identify the contents of
                 `paths`, and the model's path, which the file names; None packs them.
             progress: called with the fraction loaded, in (0, 1], after each layer.

@@ -347,8 +347,8 @@ class BlockMap:
             order.
         held_blocks, held_by: [holds] int32, every pair of a block and the index in `owners` of a request
             that holds it, request by request in sequence order. A shared block occurs several times.
-        checkpoints: [C] int32, ascending: the blocks after which a recurrent state, or the window of layers with
-            a sliding window, is kept; empty for a model without such layers.
+        checkpoints: [C] int32, ascending: the blocks after which a recurrent state, or a sliding window, is
+            kept; empty for a model with neither.
     """
 
     epoch: int

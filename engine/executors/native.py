@@ -83,8 +83,8 @@ class NativeExecutor:
         Args:
             spec: the model's shapes.
             paths: its weight files.
-            config: threads, dispatch level, KV type (not `auto`), block size, step limits, state slots, window
-                blocks and weight cache.
+            config: threads, dispatch level, KV type (not `auto`), block size, step limits, state slots,
+                window blocks and weight cache.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence, at most the spec's context length.
             progress: called with the fraction done, in (0, 1], after each layer.

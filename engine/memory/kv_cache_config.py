@@ -137,7 +137,7 @@ def choose_window_blocks(
     interval: int,
     token_budget: int,
 ) -> int:
-    """The default number of window blocks in a pool of so many bytes; 0 if all layers are to keep every token.
+    """The default number of window blocks in a pool of so many bytes; 0 if all layers keep every token.
 
     Those of a window for each row and for every `interval` tokens that the pool would hold with them, but at
     most `WINDOW_SHARE` of the blocks that the pool would have undivided, or half of that if one full context
@@ -212,8 +212,8 @@ def size_pool(
         state_slots: the user's number of state slots; None for the default number.
         state_interval: tokens between checkpoints, or between kept windows.
         token_budget: tokens of a step.
-        window_blocks: the user's number of window blocks, at least `least_window_blocks`; with 0 all layers keep
-            every token, and with None it is chosen.
+        window_blocks: the user's number of window blocks, raised to `least_window_blocks`; with 0 all layers
+            keep every token, and with None it is chosen.
 
     Raises:
         ModelDoesNotFit: model and pool do not fit.

@@ -45,8 +45,8 @@ class Reuse:
         indexed: number of leading blocks that are in the prefix trie.
         swapped: [S] int64, entries of the swap tier that hold the blocks after these.
         parent_id: the running request whose blocks these are; None if they come from the cache.
-        state: the recurrent state after the last of these tokens, or a stored window; None for a model without
-            recurrent layers, with a window that is in the pool, and if there are no tokens.
+        state: the recurrent state after the last of these tokens, or a stored window; None for a model
+            without recurrent layers, with a window that is in the pool, and if there are no tokens.
         fallback: a shorter reuse that needs neither the swap tier nor a copied block; None if dropping them
             suffices.
         shared: leading tokens that are in the pool or the tier, with or without a state.

@@ -1,8 +1,9 @@
 """`SlidingWindows`: which blocks have the keys and values of the layers with a sliding window.
 
-Such a layer sees the last `window` tokens only, so a running row needs no more of it. The executor keeps these
-layers apart, in *window blocks*, of which there are fewer than blocks (`engine.executors.base.WindowKeeper`).
-A block that is allocated has one; it loses it when no row and no kept window needs it any more.
+Such a layer sees the last `window` tokens only, so a running row needs no more of it. The executor keeps
+these layers apart, in *window blocks*, of which there are fewer than blocks
+(`engine.executors.base.WindowKeeper`). A block that is allocated has one; it loses it when no row and no kept
+window needs it any more.
 
 A window is a state: what it holds depends on all tokens before it, so a sequence can be continued only where
 its window is complete. So windows are kept where the states of recurrent layers are: at the borders of a
@@ -25,13 +26,11 @@ Python loop, for rows that filled a block in it.
 """
 
 import itertools
-import logging
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.api.errors import ExecutorError
 from engine.api.snapshot import WindowCounts
 from engine.batch.rows import RowTable
 from engine.executors.base import WindowKeeper
@@ -44,8 +43,6 @@ from engine.memory.state_checkpoints import Checkpoint, StateCheckpoints
 from engine.memory.state_saver import FLUSH_S, StateSaver, StoredState
 from engine.memory.state_store import StateStore
 from engine.memory.window_size import blocks_of_window, first_block
-
-_log = logging.getLogger(__name__)
 
 _NO_BORDERS: list[int] = []
 
@@ -402,7 +399,7 @@ class SlidingWindows:
     # ---- kept windows ----
 
     def _keep(self, table: RowTable, row: int, tokens: int) -> None:
-        """Keep the window of a row after so many tokens, all of whose blocks are indexed, if it is complete."""
+        """Keep the window of a row after so many tokens, whose blocks are indexed, if it is complete."""
         path = table.block_tables[row, : tokens // self._block_size]
         there = self.checkpoints.at(int(path[-1]))
         if there is not None:

@@ -44,7 +44,12 @@ class StateSaver:
     """
 
     def __init__(self, store: StateStore, read: Callable[[Checkpoint, Buffer], None]) -> None:
-        """Save checkpoints in `store`; `read` copies one into a buffer, [state_bytes], or raises `ExecutorError`."""
+        """Save checkpoints in a store.
+
+        Args:
+            store: the store.
+            read: copies a checkpoint into a buffer, [state_bytes], or raises `ExecutorError`.
+        """
         self.store = store
         self.keys = StateKeys()
         self._read = read

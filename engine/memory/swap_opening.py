@@ -77,8 +77,8 @@ def open_swap_tier(
     """Open the swap tier for a loaded model; None if it is disabled or cannot be opened.
 
     Args:
-        config: `swap_bytes` and `swap_dir`; of the former, a model with recurrent layers or sliding windows has
-            `STATE_SHARE` for states or windows.
+        config: `swap_bytes` and `swap_dir`; of the former, a model with recurrent layers or sliding windows
+            has `STATE_SHARE` for states or windows.
         salt: `engine.memory.kv_identity.kv_salt`.
         index: the pool's prefix index; anything but `PrefixTrie` disables the tier.
         executor: the loaded executor.
@@ -114,7 +114,7 @@ def open_swap_tier(
 def open_state_store(
     config: EngineConfig, state_bytes: int, *, salt: bytes, executor: Executor
 ) -> StateStore | None:
-    """Open the store of recurrent states, or of windows, beside the swap tier, which is open; None if it cannot be.
+    """Open the store of recurrent states, or of windows, beside the open swap tier; None if that fails.
 
     Args:
         config: `swap_bytes` and `swap_dir`.

@@ -12,7 +12,7 @@ from engine.step.pipeline import Pipeline
 
 
 def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | None) -> None:
-    """Finish live requests, then free the swap tier, stored states and windows, and all weights. No step runs after this.
+    """Finish live requests, then free swap tier, store of states and weights. No step runs after this.
 
     Args:
         pipeline: the pipeline of the requests.

@@ -1,9 +1,9 @@
 """The random traffic of `test_traffic` over a model with sliding windows that keeps no more than these.
 
 Its answers are functions of every token in the window blocks that a token sees
-(`tests.fakes.windowed_executor`). Window blocks are few, so that kept windows are dropped for others, requests
-wait, and rows are preempted for want of them; windows are restored from the store, forks begin in the middle
-of blocks and behind windows that are gone.
+(`tests.fakes.windowed_executor`). Window blocks are few, so that kept windows are dropped for others,
+requests wait, and rows are preempted for want of them; windows are restored from the store, forks begin in
+the middle of blocks and behind windows that are gone.
 """
 
 from hypothesis import settings

@@ -1,10 +1,11 @@
 """Window blocks of a model with sliding windows: which blocks have one, and where requests can begin.
 
-The model's answers are functions of all that a token sees in its window blocks (`tests.fakes.windowed_executor`),
-so every answer is also a test that these were the right ones.
+The model's answers are functions of all that a token sees in its window blocks
+(`tests.fakes.windowed_executor`), so every answer is also a test that these were the right ones.
 """
 
 import logging
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def in_window(toy, handle):
 
 
 def test_a_long_context_needs_only_the_window_blocks_of_its_window_and_a_step():
-    """Of 60 blocks that the context fills, 14 window blocks suffice: at most 4 of the window, and 8 of a step."""
+    """For the 60 blocks of the context, 14 window blocks suffice: 4 of the window, and 8 of a step."""
     toy = windowed(blocks=64, window_blocks=14, budget=32)
     handle = toy.submit(ask(LONG, max_tokens=40))
     held = []
@@ -190,9 +191,9 @@ def test_a_turn_begins_at_any_message_of_the_conversation():
     """Also at the first of six: a window at the beginning of a message costs no step."""
     toy = windowed(window_blocks=100, budget=128, blocks=200)
     messages = [[EOS, *range(at, at + 17)] for at in range(0, 72, 12)]
-    answer(toy, sum(messages, []))
+    answer(toy, list(chain(*messages)))
     for count in range(1, 6):
-        changed = [*sum(messages[:count], []), EOS, 90 + count % 5, *range(40 + count, 60)]
+        changed = [*chain(*messages[:count]), EOS, 90 + count % 5, *range(40 + count, 60)]
         assert answer(toy, changed).cached_tokens == count * 18 // SIZE * SIZE
 
 
