@@ -3,7 +3,8 @@
 What it keeps of a token in its window blocks is a hash of all tokens so far, computed from that of the token
 before: as in a model, where the keys of a token depend on the windows of those before it. Logits are those
 of `ToyExecutor` if everything in the chunks that a token sees is right, and others if anything is wrong: a
-window block that was given to another block, was not copied, or was restored from a window that ended elsewhere.
+window block that was given to another block, was not copied, or was restored from a window that ended
+elsewhere.
 """
 
 import numpy as np

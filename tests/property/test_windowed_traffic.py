@@ -45,4 +45,4 @@ class WindowedTraffic(Traffic):
 
 
 TestWindowedTraffic = WindowedTraffic.TestCase
-TestWindowedTraffic.settings = settings(max_examples=60, stateful_step_count=40)
+TestWindowedTraffic.settings = settings(max_examples=150, stateful_step_count=60)
