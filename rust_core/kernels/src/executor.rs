@@ -491,11 +491,7 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
         } else {
             0
         },
-        window_blocks: if windows > 0 {
-            config.window_blocks
-        } else {
-            0
-        },
+        window_blocks: if windows > 0 { config.window_blocks } else { 0 },
         window: windows,
     })
 }

@@ -527,7 +527,10 @@ impl Plan {
             if at < seen && own == -1 {
                 continue;
             }
-            let Some(mark) = usize::try_from(own).ok().and_then(|own| written.get_mut(own)) else {
+            let Some(mark) = usize::try_from(own)
+                .ok()
+                .and_then(|own| written.get_mut(own))
+            else {
                 return refuse(format!(
                     "needs the window block of block {block}, which is {own}, of {window_blocks}"
                 ));
@@ -921,7 +924,10 @@ pub(crate) mod tests {
     fn window_blocks_are_looked_up_for_each_run() {
         let plan = fill_windowed(|_| {}).unwrap();
         let (tables, width) = plan.window_tables();
-        assert_eq!((&tables[..2], &tables[width..][..2]), (&[1, 0][..], &[4, 3][..]));
+        assert_eq!(
+            (&tables[..2], &tables[width..][..2]),
+            (&[1, 0][..], &[4, 3][..])
+        );
         let refused = |change: fn(&mut Vec<i32>)| fill_windowed(change).unwrap_err().to_string();
         assert!(refused(|blocks| blocks[1] = -1).contains("block 1, which is -1, of 5"));
         assert!(refused(|blocks| blocks[2] = 5).contains("block 2, which is 5"));

@@ -120,13 +120,19 @@ mod tests {
         let windows = shapes.windows.clone().unwrap();
         assert_eq!((shapes.full.blocks, windows.blocks), (7, 3));
         let all = shape().block_bytes().unwrap();
-        let (full, window) = (shapes.full.block_bytes().unwrap(), windows.block_bytes().unwrap());
+        let (full, window) = (
+            shapes.full.block_bytes().unwrap(),
+            windows.block_bytes().unwrap(),
+        );
         assert_eq!(full + window, all);
         let pools = KvPools::new(shapes).unwrap();
         assert_eq!(pools.bytes(), 7 * full + 3 * window);
         let dims = |index| pools.layer(index).head_dim;
         assert_eq!([0, 1, 2, 3].map(dims), [8, 16, 24, 32]);
-        assert_eq!([0, 1, 2, 3].map(|index| pools.is_windowed(index)), [true, false, true, false]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|index| pools.is_windowed(index)),
+            [true, false, true, false]
+        );
     }
 
     #[test]

@@ -140,7 +140,10 @@ fn layers_that_need_a_window_only_are_those_whose_readers_all_have_one() {
         (found.tokens, found.layers)
     };
     assert_eq!(windows([0, 0, 0], None, 256), (0, vec![false; 3]));
-    assert_eq!(windows([8, 0, 16], None, 256), (16, vec![true, false, true]));
+    assert_eq!(
+        windows([8, 0, 16], None, 256),
+        (16, vec![true, false, true])
+    );
     // A window as long as the context hides nothing.
     assert_eq!(windows([8, 0, 64], None, 64), (8, vec![true, false, false]));
     // A block is a block of some layer.
