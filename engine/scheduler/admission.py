@@ -223,12 +223,12 @@ class Admission:
         row = table.place(sequence, now)
         blocks = np.concatenate([blocks, loaded])
         table.assign_prefix_blocks(row, blocks, computed=computed, indexed=reuse.indexed)
+        if windows is not None:
+            windows.place(table, row, reuse.shared)
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
         if states is not None and slot is not None:
             states.place(row, slot, states.borders(sequence.tokens, computed, reuse.shared))
-        if windows is not None:
-            windows.place(table, row, reuse.shared)
         sequence.donor = None
         sequence.missing_blocks = sequence.missing_window_blocks = 0
         self._running.add(row)
