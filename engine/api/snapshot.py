@@ -258,8 +258,8 @@ class WindowCounts:
 
     Attributes:
         total: window blocks of the pool.
-        free: those that nothing needs.
-        active: those of running requests.
+        free: those that no block has.
+        active: those that running requests see.
         block_bytes: bytes of a window block.
         tokens: tokens of the window.
         windows: kept windows, after which a request can begin; they may share blocks.
@@ -277,8 +277,8 @@ class WindowCounts:
     stored: int = 0
 
     @property
-    def kept(self) -> int:
-        """Window blocks that only kept windows need."""
+    def cached(self) -> int:
+        """Window blocks of cached blocks, with which requests can begin; blocks that need one take them."""
         return self.total - self.free - self.active
 
 

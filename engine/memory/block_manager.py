@@ -98,6 +98,12 @@ class BlockManager:
 
     def allocate_hidden(self, count: int) -> NDArray[np.int32]:
         """As `allocate`, with `count` ≤ `num_free`, for blocks that are in no row's window."""
+        blocks = self._allocate(count)
+        if self.windows is not None:
+            self.windows.forget(blocks)
+        return blocks
+
+    def _allocate(self, count: int) -> NDArray[np.int32]:
         if count <= self._allocator.stats().free:
             return self._allocator.allocate(count)
         if self.sessions is not None:
@@ -213,7 +219,7 @@ class BlockManager:
         return StateCounts() if self.recurrent is None else self.recurrent.counts()
 
     def window_counts(self) -> WindowCounts:
-        """Window blocks by what needs them; all zero without them."""
+        """Window blocks by state; all zero without them."""
         return WindowCounts() if self.windows is None else self.windows.counts()
 
     def swap_counts(self) -> SwapCounts:

@@ -2,11 +2,11 @@
 
 Such a layer sees the last `window` tokens only, so a running row needs no more of it. The executor keeps
 these layers apart, in *window blocks*, of which there are fewer than blocks
-(`engine.executors.base.WindowKeeper`). A block that is allocated has one; it loses it when no row and no kept
-window needs it any more.
+(`engine.executors.base.WindowKeeper`). A block that is allocated has one; when no row sees it any more, it is
+given to another block as soon as one needs it.
 
 A window is a state: what it holds depends on all tokens before it, so a sequence can be continued only where
-its window is complete. So windows are kept where the states of recurrent layers are: at the borders of a
+its window is complete. As long as there is room, that is everywhere. When there is none, windows are kept where the states of recurrent layers are: at the borders of a
 prompt (`engine.memory.state_borders`), in every interval of an answer, and at the last block border of a
 row that ends or is preempted; and the one that saves the least is dropped when others need its blocks
 (`engine.memory.state_checkpoints`). Unlike states they are not copied: windows that overlap share their
@@ -16,7 +16,9 @@ blocks, a border costs no step of its own, and a row needs no slot.
   last block border, and the one before that if the row is at a border, so that both a row that ends and
   one that was forked can be continued from there.
 * A kept window is a checkpoint of an indexed block, whose `slot` is the key of its window blocks.
-* Kept windows are dropped for rows, never the reverse: a window block that no row holds is available.
+* A window block is *active* (a row holds it), *kept* (it is in a kept window), *idle* (neither, but its block is
+  still cached), or free. Blocks get free ones, then idle ones, least recently used first, then those of the
+  kept window that saves the least. Rows never wait for them.
 
 Invariants: a block in a row's window has a window block; a window block belongs to one block, which is
 active or indexed; `of_block` and `_block_of` are inverse.
@@ -26,6 +28,7 @@ Python loop, for rows that filled a block in it.
 """
 
 import itertools
+from collections import OrderedDict
 from collections.abc import Iterable
 
 import numpy as np
@@ -94,6 +97,7 @@ class SlidingWindows:
         self.num_blocks = num_blocks
         self.keeper: WindowKeeper | None = None
         self.saver: StateSaver | None = None
+        self._allocator = allocator
         self._window = window
         self._chunk = chunk
         self._block_size = block_size
@@ -108,6 +112,7 @@ class SlidingWindows:
         self._keepers: NDArray[np.int32] = np.zeros(num_blocks, np.int32)  # kept windows it is in
         self._num_active = 0  # with a holder
         self._free = list(range(num_blocks - 1, -1, -1))
+        self._idle: OrderedDict[int, None] = OrderedDict()  # the least recently used first
         self._kept: dict[int, NDArray[np.int32]] = {}  # a checkpoint's slot → its window blocks
         self._slots = itertools.count()
         self._num_full: NDArray[np.int32] = np.zeros(max_rows, np.int32)  # full blocks last seen
@@ -127,7 +132,7 @@ class SlidingWindows:
 
     @property
     def num_free(self) -> int:
-        """Window blocks that neither a row nor a kept window needs."""
+        """Window blocks that no block has."""
         return len(self._free)
 
     def room(self, table: RowTable, rows: NDArray[np.int32]) -> int:
@@ -211,6 +216,7 @@ class SlidingWindows:
         mine = self.of_block[blocks]
         if (mine < 0).any():
             raise AssertionError(f"blocks {blocks} have the window blocks {mine}")
+        self._use_again(mine)
         self._num_active += int(np.count_nonzero(self._holders[mine] == 0))
         self._holders[mine] += 1
 
@@ -224,6 +230,14 @@ class SlidingWindows:
         mine = mine[self._holders[mine] == 0]
         self._num_active -= len(mine)
         self._put_back(mine[self._keepers[mine] == 0])
+
+    def forget(self, blocks: NDArray[np.int32]) -> None:
+        """Take the window blocks of blocks that were allocated again, after `drop_evicted`: they are idle."""
+        mine = self.of_block[blocks]
+        mine = mine[mine >= 0]
+        if mine.size:
+            self._use_again(mine)
+            self._take(mine)
 
     def copy(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
         """Copy the window blocks of blocks, in order; all have one.
@@ -276,26 +290,53 @@ class SlidingWindows:
 
         if self.saver is not None and self.saver.load(stored.key, write):
             return True
-        self.let_go(window)
+        self.let_go(there)
+        unwritten = self.of_block[new]
+        self._holders[unwritten] = 0
+        self._num_active -= len(unwritten)
+        self._take(unwritten)
         return False
 
     def _put_back(self, mine: NDArray[np.int32]) -> None:
-        """Take window blocks that nothing needs from their blocks."""
+        """Window blocks that nothing needs become idle if their blocks are indexed, and free if not."""
+        blocks = self._block_of[mine]
+        indexed = self._allocator.claims(blocks) > self._allocator.refcounts()[blocks]
+        self._idle.update(dict.fromkeys(mine[indexed].tolist()))
+        self._take(mine[~indexed])
+
+    def _use_again(self, mine: NDArray[np.int32]) -> None:
+        """Window blocks are no longer idle, if they were."""
+        for one in mine.tolist():
+            self._idle.pop(one, None)
+
+    def _take(self, mine: NDArray[np.int32]) -> None:
+        """Take window blocks from their blocks: they are free."""
         self.of_block[self._block_of[mine]] = -1
         self._block_of[mine] = -1
         self._free += mine.tolist()
 
     def _make_room(self, count: int) -> None:
-        """Drop kept windows, the cheapest first, until so many window blocks are free."""
+        """Free window blocks until there are so many: idle ones, then those of the cheapest kept windows."""
+        self._take_idle(count)
+        if count <= len(self._free):
+            return
         for victim in self.checkpoints.by_price():
-            if count <= len(self._free):
-                return
             if (self._holders[self._kept[victim.slot]] == 0).any():
                 self._save_victim(victim)
                 self.checkpoints.evict(victim)
                 self._drop(victim)
-        if count > len(self._free):
-            raise AssertionError(f"{count} window blocks are needed, {len(self._free)} are free")
+                self._take_idle(count)
+                if count <= len(self._free):
+                    return
+        raise AssertionError(f"{count} window blocks are needed, {len(self._free)} are free")
+
+    def _take_idle(self, count: int) -> None:
+        """Free idle window blocks until there are `count` free ones or no idle ones."""
+        wanted = min(count - len(self._free), len(self._idle))
+        if wanted > 0:
+            self._take(
+                np.array([self._idle.popitem(last=False)[0] for _ in range(wanted)], np.int32)
+            )
 
     @property
     def _executor(self) -> WindowKeeper:
@@ -408,6 +449,7 @@ class SlidingWindows:
         mine = self.of_block[path[self.first_block(tokens) :]]
         if (mine < 0).any():
             return
+        self._use_again(mine)
         slot = next(self._slots)
         self._kept[slot] = mine
         self._keepers[mine] += 1
@@ -469,7 +511,7 @@ class SlidingWindows:
     # ---- counts ----
 
     def counts(self) -> WindowCounts:
-        """The window blocks by what needs them."""
+        """The window blocks by state."""
         return WindowCounts(
             total=self.num_blocks,
             free=len(self._free),
@@ -508,8 +550,8 @@ class SlidingWindows:
             raise AssertionError("window blocks are kept for windows that are not kept")
         if self._num_active != np.count_nonzero(self._holders):
             raise AssertionError(f"{self._num_active} window blocks are not those that are held")
-        if (self._holders[used] + self._keepers[used] == 0).any():
-            raise AssertionError("a block has a window block that nothing needs")
+        if set(used[self._holders[used] + self._keepers[used] == 0].tolist()) != set(self._idle):
+            raise AssertionError(f"the idle window blocks are not {list(self._idle)}")
         if table is not None:
             self._check_rows(table)
 

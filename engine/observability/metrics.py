@@ -280,7 +280,7 @@ class MetricsCollector(Collector):
             return
         blocks = GaugeMetricFamily(
             "pravaha_window_blocks",
-            "Window blocks by what needs them.",
+            "Window blocks by state.",
             labels=["model_name", "state"],
         )
         kept = GaugeMetricFamily(
@@ -291,7 +291,7 @@ class MetricsCollector(Collector):
         for name, count in (
             ("free", windows.free),
             ("active", windows.active),
-            ("kept", windows.kept),
+            ("cached", windows.cached),
         ):
             blocks.add_metric([self._model_name, name], count)
         for name, count in (("pool", windows.windows), ("stored", windows.stored)):

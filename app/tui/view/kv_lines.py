@@ -174,13 +174,13 @@ def build_states_line(states: StateCounts, cells: int) -> list[Line]:
 
 
 def build_windows_line(windows: WindowCounts, cells: int) -> list[Line]:
-    """One row: window blocks by what needs them; none for a model all of whose layers keep every token."""
+    """One row: window blocks by state; none for a model all of whose layers keep every token."""
     if not windows.total:
         return []
     text = (
         Span("windows ", "$muted"),
-        Span(f"{windows.active} active  {windows.kept} kept  {windows.free} free"),
-        Span(f"  {windows.windows} of {compact(windows.tokens)} tokens", "$muted"),
+        Span(f"{windows.active} active  {windows.cached} cached  {windows.free} free"),
+        Span(f"  {windows.windows} kept of {compact(windows.tokens)} tokens", "$muted"),
     )
     return [cut(text, cells)]
 

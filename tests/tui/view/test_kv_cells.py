@@ -259,7 +259,7 @@ def test_windows_have_a_line_of_their_own():
     assert build_windows_line(WindowCounts(), 80) == []
     windows = WindowCounts(total=40, free=10, active=5, windows=12, tokens=512)
     (row,) = build_windows_line(windows, 80)
-    assert plain([row]) == "windows 5 active  25 kept  10 free  12 of 512 tokens"
+    assert plain([row]) == "windows 5 active  25 cached  10 free  12 kept of 512 tokens"
     assert all(width(build_windows_line(windows, cells)[0]) <= cells for cells in range(1, 70))
 
 

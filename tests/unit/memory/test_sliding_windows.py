@@ -53,6 +53,12 @@ def kept(toy):
     return sorted(one.tokens for one in toy.blocks.windows.checkpoints)
 
 
+def fill_up(toy):
+    """Other blocks take all idle window blocks, as in a pool that is full."""
+    windows, blocks = toy.blocks.windows, toy.blocks
+    blocks.discard(blocks.allocate(windows.num_free + len(windows._idle)))
+
+
 def in_window(toy, handle):
     """Blocks whose window blocks a running request holds."""
     row = toy.row(handle)
@@ -93,6 +99,7 @@ def test_an_abort_lets_the_window_go():
     handle.abort()
     toy.assert_idle()
     toy.check()
+    fill_up(toy)
     assert answer(toy, PROMPT).cached_tokens == 40
 
 
@@ -105,6 +112,7 @@ def test_a_failed_step_leaves_earlier_windows():
     assert handle.drain().finish_reason is FinishReason.ERROR
     toy.assert_idle()
     toy.check()
+    fill_up(toy)
     assert answer(toy, PROMPT).cached_tokens == 40
 
 
@@ -177,6 +185,7 @@ def test_windows_are_kept_without_cutting_chunks():
 def test_the_next_turn_begins_at_the_end_of_the_answer():
     toy = windowed()
     first = answer(toy, PROMPT, max_tokens=12)
+    fill_up(toy)
     # 52 tokens were computed: all but the last one of the answer.
     assert answer(toy, [*PROMPT, *first.token_ids, 7, 8, 9]).cached_tokens == 52
 
@@ -184,6 +193,7 @@ def test_the_next_turn_begins_at_the_end_of_the_answer():
 def test_a_turn_that_drops_the_last_answer_begins_at_the_end_of_the_prompt():
     toy = windowed()
     answer(toy, PROMPT, max_tokens=12)
+    fill_up(toy)
     assert answer(toy, [*PROMPT[:40], 70, 71, 72]).cached_tokens == 40
 
 
@@ -193,6 +203,7 @@ def test_a_turn_begins_at_any_message_of_the_conversation():
     messages = [[EOS, *range(at, at + 17)] for at in range(0, 72, 12)]
     answer(toy, list(chain(*messages)))
     for count in range(1, 6):
+        fill_up(toy)
         changed = [*chain(*messages[:count]), EOS, 90 + count % 5, *range(40 + count, 60)]
         assert answer(toy, changed).cached_tokens == count * 18 // SIZE * SIZE
 
@@ -210,11 +221,22 @@ def test_a_prompt_that_is_cached_whole_computes_its_last_token_in_a_copy():
     assert len(toy.executor.copies) == len(toy.executor.window_copies) == 1
 
 
+def test_as_long_as_there_is_room_a_prefix_is_found_wherever_it_ends():
+    toy = windowed()
+    answer(toy, PROMPT)
+    for end in (38, 25, 14, 5):
+        output = answer(toy, [*PROMPT[:end], 70, 71, 72])
+        assert output.cached_tokens == end // SIZE * SIZE
+    assert toy.blocks.windows.counts().cached > 10
+
+
 def test_where_two_prompts_part_a_third_one_finds_a_window():
     toy = windowed()
     common = PROMPT[:25]
-    assert answer(toy, [*common, *range(50, 66)]).cached_tokens == 0
+    answer(toy, [*common, *range(50, 66)])
+    fill_up(toy)
     assert answer(toy, [*common, *range(66, 82)]).cached_tokens == 0
+    fill_up(toy)
     assert answer(toy, [*common, *range(30, 46)]).cached_tokens == 24
 
 
@@ -296,6 +318,8 @@ def test_the_price_counts_the_tokens_behind_the_last_window():
     toy = windowed()
     answer(toy, PROMPT, max_tokens=12)
     tokens = toy.table.token_table[0, :53].copy()
+    assert toy.blocks.lookup_prefix(tokens[:35], b"") == (8, 0)
+    fill_up(toy)
     assert toy.blocks.lookup_prefix(tokens, b"") == (13, 0)
     # The windows that are kept after 40 and 52 tokens contain the one after 48, and not the one after 32.
     assert toy.blocks.lookup_prefix(tokens[:50], b"") == (12, 0)

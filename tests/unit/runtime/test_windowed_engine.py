@@ -91,7 +91,7 @@ def test_window_blocks_are_in_snapshot_metrics_and_block_map():
     wait_until(lambda: len(engine.blocks(-1).checkpoints) == windows.windows)
     metrics = engine.metrics.render().decode()
     name = 'model_name="toy"'
-    assert f'pravaha_window_blocks{{{name},state="kept"}} {windows.kept}.0' in metrics
+    assert f'pravaha_window_blocks{{{name},state="cached"}} {windows.cached}.0' in metrics
     assert f'pravaha_kept_windows{{{name},place="pool"}} {windows.windows}.0' in metrics
     assert f"pravaha_window_block_bytes{{{name}}} {windows.block_bytes}.0" in metrics
     engine.shutdown()
