@@ -5,20 +5,21 @@ these layers apart, in *window blocks*, of which there are fewer than blocks
 (`engine.executors.base.WindowKeeper`). A block that is allocated has one; when no row sees it any more, it is
 given to another block as soon as one needs it.
 
-A window is a state: what it holds depends on all tokens before it, so a sequence can be continued only where
-its window is complete. As long as there is room, that is everywhere. When there is none, windows are kept where the states of recurrent layers are: at the borders of a
-prompt (`engine.memory.state_borders`), in every interval of an answer, and at the last block border of a
-row that ends or is preempted; and the one that saves the least is dropped when others need its blocks
-(`engine.memory.state_checkpoints`). Unlike states they are not copied: windows that overlap share their
-blocks, a border costs no step of its own, and a row needs no slot.
+A window is a state: what it holds depends on all tokens before it, so a sequence can be continued only
+where its window is complete. As long as there is room, that is everywhere. When there is none, windows are
+kept where the states of recurrent layers are: at the borders of a prompt (`engine.memory.state_borders`),
+in every interval of an answer, and at the last block border of a row that ends or is preempted; and the one
+that saves the least is dropped when others need its blocks (`engine.memory.state_checkpoints`). Unlike
+states they are not copied: windows that overlap share their blocks, a border costs no step of its own, and
+a row needs no slot.
 
 * A row *holds* the window blocks of its blocks from `first_held` on. They include the window at the row's
   last block border, and the one before that if the row is at a border, so that both a row that ends and
   one that was forked can be continued from there.
 * A kept window is a checkpoint of an indexed block, whose `slot` is the key of its window blocks.
-* A window block is *active* (a row holds it), *kept* (it is in a kept window), *idle* (neither, but its block is
-  still cached), or free. Blocks get free ones, then idle ones, least recently used first, then those of the
-  kept window that saves the least. Rows never wait for them.
+* A window block is *active* (a row holds it), *kept* (it is in a kept window), *idle* (neither, but its
+  block is still cached), or free. Blocks get free ones, then idle ones, least recently used first, then
+  those of the kept window that saves the least. Rows never wait for them.
 
 Invariants: a block in a row's window has a window block; a window block belongs to one block, which is
 active or indexed; `of_block` and `_block_of` are inverse.

@@ -1,8 +1,8 @@
 """Long random sessions over a model with sliding windows: turns, forks, preemption, eviction and the store.
 
-Denser than `test_windowed_traffic`: most requests continue what earlier ones wrote, in a few window blocks, so
-that windows are found in the pool and in the store, given to duplicates, and dropped all the time. Every
-answer is compared with an oracle, and integrity is checked after every action.
+Denser than `test_windowed_traffic`: most requests continue what earlier ones wrote, in a few window
+blocks, so that windows are found in the pool and in the store, given to duplicates, and dropped all the
+time. Every answer is compared with an oracle, and integrity is checked after every action.
 """
 
 import random
