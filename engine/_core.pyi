@@ -759,6 +759,9 @@ class RowSampler:
     ) -> None:
         """Write the raw log-probability of each of `ids` to `logprobs`; NaN if the logits are unusable."""
 
+ATTENTION_CHUNK: int
+"""Tokens that attention reads together: those of a window are read from a multiple of it on."""
+
 SAMPLING_ROW_LAYOUT: list[tuple[str, int, int]]
 """Name, byte offset and size of each field of a record of sampling parameters, without padding."""
 
@@ -797,6 +800,7 @@ class StepArrays:
         score_targets: NDArray[np.int32],
         score_tops: NDArray[np.int32],
         state_slots: NDArray[np.int32],
+        window_blocks: NDArray[np.int32],
         sampled: NDArray[np.int32],
         logprobs: NDArray[np.float32],
         top_ids: NDArray[np.int32],
@@ -894,6 +898,7 @@ class NativeExecutor:
         max_batched_tokens: int,
         max_model_len: int,
         state_slots: int = 0,
+        window_blocks: int = 0,
         packed_weights: tuple[str | PathLike[str], bytes, str] | None = None,
         packs_into_file: bool = False,
         progress: Callable[[float], object] | None = None,
@@ -917,6 +922,7 @@ class NativeExecutor:
             max_batched_tokens: the most tokens of a step.
             max_model_len: the most positions of a sequence.
             state_slots: slots for recurrent states; not used for a model without.
+            window_blocks: blocks of the layers that need to keep a window only; with 0 they keep all tokens.
             packed_weights: folder in which packed weights are kept, 32 bytes that identify the contents of
                 `paths`, and the model's path, which the file names; None packs them.
             packs_into_file: whether packed weights that are not there yet are packed into the file and
@@ -971,6 +977,19 @@ class NativeExecutor:
                 copied.
             RuntimeError: the executor is closed or busy.
         """
+
+    @property
+    def window_block_bytes(self) -> int:
+        """Bytes of a window block over the layers that keep a window only; 0 if all keep every token."""
+
+    def copy_window_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """As `copy_blocks`, for window blocks."""
+
+    def read_window_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """As `read_blocks`, for window blocks: [n, window_block_bytes]."""
+
+    def write_window_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """As `write_blocks`, for window blocks."""
 
     @property
     def state_bytes(self) -> int:
@@ -1051,8 +1070,9 @@ def plan_memory(
     Returns:
         `weight_bytes`, the packed weights; `active_bytes`, those of them that a token uses, which are all but
         the experts that it does not choose; `weight_format`, the type of most of them; `work_bytes`, the
-        buffers of a step; `block_bytes`, a KV block over all layers; `state_bytes`, a recurrent state over
-        all layers.
+        buffers of a step; `block_bytes`, a KV block over all layers; `window_block_bytes`, its part in the
+        layers that need to keep a window only, and `window`, the tokens of the largest such window, both 0
+        without; `state_bytes`, a recurrent state over all layers.
 
     Raises:
         ValueError: files, spec or configuration are unusable; one sentence says why.

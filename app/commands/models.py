@@ -139,6 +139,8 @@ def show(
         "work_bytes": memory.work_bytes,
         "kv_dtype": kv_dtype,
         "kv_bytes_per_token": kv_token_bytes,
+        "window": memory.window,
+        "window_kv_bytes_per_token": memory.window_block_bytes / config.block_size,
         "state_bytes": memory.state_bytes,
         "packed_files": [{"path": str(entry.path), "bytes": entry.size} for entry in packed],
     }
@@ -164,6 +166,12 @@ def show(
         **_of_experts(memory),
         "Packed on disk": _packed_files(packed, is_native=isinstance(opened.spec, ModelSpec)),
         "KV cache": f"{kv_token_bytes:,.0f} bytes per token in {kv_dtype}"
+        + (
+            f", {memory.window_block_bytes / config.block_size:,.0f} of them for the last "
+            f"{memory.window:,} tokens only"
+            if memory.window
+            else ""
+        )
         + (
             f", {_megabytes(memory.state_bytes)} of state per request" if memory.state_bytes else ""
         ),

@@ -246,7 +246,9 @@ def describe_model(engine: "AsyncPravahaEngine") -> str:
     kept, states = snapshot.states, ""
     if kept.total:
         states = f", {kept.total} recurrent states of {kept.slot_bytes / MIB:.1f} MiB"
-    pool = blocks.total * blocks.block_bytes / MIB
+    if (windows := snapshot.windows).total:
+        states = f", {windows.total} window blocks of {windows.block_bytes / MIB:.1f} MiB"
+    pool = (blocks.total * blocks.block_bytes + windows.total * windows.block_bytes) / MIB
     active = info.active_parameters
     used = "" if active is None else f" of which {active / 1e6:.0f}M are active"
     line = (

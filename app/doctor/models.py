@@ -61,6 +61,8 @@ def _model(settings: Settings) -> tuple[Fact, ...]:
     )
     if pool.num_state_slots:
         text += f"; {pool.num_state_slots} recurrent states of {format_size(pool.state_bytes)}"
+    if pool.num_window_blocks:
+        text += f"; {pool.num_window_blocks} window blocks, since layers keep {memory.window} tokens only"
     return loaded, Fact("kv_pool", label, pool.pool_bytes, text)
 
 

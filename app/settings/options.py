@@ -111,9 +111,9 @@ class EngineOptions:
         "KV cache holds. Models with recurrent layers.",
         ge=1, le=2**20, words="hybrid recurrent checkpoints")] = None
     state_interval: Annotated[int, Row(
-        "Tokens between checkpoints of a recurrent state, which a fork at most computes again. Models with "
-        "recurrent layers.",
-        ge=1, le=2**20, words="hybrid recurrent checkpoints")] = DEFAULT_STATE_INTERVAL
+        "Tokens between checkpoints of a recurrent state or sliding window, which a fork at most computes "
+        "again. Models with such layers.",
+        ge=1, le=2**20, words="hybrid recurrent checkpoints windows")] = DEFAULT_STATE_INTERVAL
     swap_bytes: Annotated[int | None, Row(
         "Disk space for swapped KV blocks, kept across restarts; by default 2GiB, 0 for none.",
         ge=0, le=2**46, read=size,

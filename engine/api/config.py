@@ -46,10 +46,13 @@ class EngineConfig:
             (`engine.executors.native_settings`), and the compute dtype in the torch executor. `int8`
             (native only) has one scale per token and head.
         state_slots: recurrent states in the pool, of running requests and checkpoints; None takes at most
-            half of the pool's bytes (`engine.memory.kv_cache_config.choose_state_slots`). Like
-            `state_interval`, only for models with recurrent layers.
-        state_interval: tokens between checkpoints of a recurrent state, rounded down to whole blocks: a fork
-            computes so many tokens again at most.
+            half of the pool's bytes (`engine.memory.kv_cache_config.choose_state_slots`). Only
+            for models with recurrent layers.
+        state_interval: tokens between checkpoints of a recurrent state or sliding window, rounded down to
+            whole blocks: a fork computes so many tokens again at most.
+        window_blocks: blocks of the layers with a sliding window, which keep no more than their window; None
+            chooses their number (`engine.memory.kv_cache_config.choose_window_blocks`), and with 0 these
+            layers keep every token. Native only.
         swap_bytes: capacity of the swap tier for KV blocks; 0 disables it. Swapped blocks are found
             by prefix, so this requires prefix caching.
         swap_dir: directory of the swap file, which persists across processes; None keeps swapped
@@ -99,6 +102,7 @@ class EngineConfig:
     kv_dtype: KvDtype = "auto"
     state_slots: int | None = None
     state_interval: int = DEFAULT_STATE_INTERVAL
+    window_blocks: int | None = None
     swap_bytes: int = 0
     swap_dir: Path | None = None
     weight_cache_bytes: int = 0

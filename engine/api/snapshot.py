@@ -256,6 +256,36 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowCounts:
+    """Window blocks, of layers with a sliding window that keep no more; all zero for any other model.
+
+    Attributes:
+        total: window blocks of the pool.
+        free: those that no block has.
+        active: those that running requests see.
+        block_bytes: bytes of a window block.
+        tokens: tokens of the window.
+        windows: kept windows, after which a request can begin; they may share blocks.
+        evicted: kept windows dropped for others or with their blocks, since start.
+        stored: windows kept outside the pool, including those that are also in it.
+    """
+
+    total: int = 0
+    free: int = 0
+    active: int = 0
+    block_bytes: int = 0
+    tokens: int = 0
+    windows: int = 0
+    evicted: int = 0
+    stored: int = 0
+
+    @property
+    def cached(self) -> int:
+        """Window blocks of cached blocks, with which requests can begin; blocks that need one take them."""
+        return self.total - self.free - self.active
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSnapshot:
     """A consistent snapshot of the engine.
 
@@ -282,6 +312,7 @@ class EngineSnapshot:
     blocks: BlockCounts = field(default_factory=BlockCounts)
     swap: SwapCounts = field(default_factory=SwapCounts)
     states: StateCounts = field(default_factory=StateCounts)
+    windows: WindowCounts = field(default_factory=WindowCounts)
     sessions: SessionCounts = field(default_factory=SessionCounts)
     last_step: StepStats = field(default_factory=StepStats)
     totals: Totals = field(default_factory=Totals)
@@ -319,8 +350,8 @@ class BlockMap:
             order.
         held_blocks, held_by: [holds] int32, every pair of a block and the index in `owners` of a request
             that holds it, request by request in sequence order. A shared block occurs several times.
-        checkpoints: [C] int32, ascending: the blocks after which a recurrent state is kept; empty for a model
-            without recurrent layers.
+        checkpoints: [C] int32, ascending: the blocks after which a recurrent state, or a sliding window, is
+            kept; empty for a model with neither.
     """
 
     epoch: int

@@ -108,6 +108,7 @@ class Sequence:
         donor_tokens: number of leading tokens the two have in common.
         queue_index: its index in the request queue, or `NOT_QUEUED`.
         missing_blocks: while waiting, free blocks it needed at the last admission attempt.
+        missing_window_blocks: as many window blocks.
     """
 
     request: Request
@@ -140,6 +141,7 @@ class Sequence:
     donor_tokens: int = 0
     queue_index: int = NOT_QUEUED
     missing_blocks: int = 0
+    missing_window_blocks: int = 0
 
     @property
     def request_id(self) -> str:

@@ -66,12 +66,13 @@ class ModelWork:
     @classmethod
     def of(cls, engine: "AsyncPravahaEngine") -> Self:
         """Read the quantities from a ready engine."""
-        info, spec, blocks = engine.model_info, engine.spec, engine.snapshot().blocks
+        info, spec, snapshot = engine.model_info, engine.spec, engine.snapshot()
+        blocks, windows = snapshot.blocks, snapshot.windows
         head = spec.vocab_size * spec.hidden_size
         experts, used = spec.expert_parameters if isinstance(spec, ModelSpec) else (0, 0)
         return cls(
             weight_bytes=info.weight_bytes,
-            kv_bytes_per_token=blocks.block_bytes / blocks.block_size,
+            kv_bytes_per_token=(blocks.block_bytes + windows.block_bytes) / blocks.block_size,
             parameters=info.parameters,
             head_parameters=head,
             lookup_parameters=_lookup_parameters(spec) if isinstance(spec, ModelSpec) else 0,

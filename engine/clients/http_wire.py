@@ -49,6 +49,7 @@ from engine.api.snapshot import (
     StepStats,
     SwapCounts,
     Totals,
+    WindowCounts,
 )
 from engine.api.step_costs import StepCosts
 from engine.api.step_view import PlannedRow, PlannedStep, RowPhase, StepEntry
@@ -260,6 +261,7 @@ def engine_snapshot(data: Mapping[str, Any], *, now: float) -> EngineSnapshot:
                 "blocks": BlockCounts(**_known_fields(BlockCounts, data["blocks"])),
                 "swap": SwapCounts(**_known_fields(SwapCounts, data["swap"])),
                 "states": StateCounts(**_known_fields(StateCounts, data.get("states", {}))),
+                "windows": WindowCounts(**_known_fields(WindowCounts, data.get("windows", {}))),
                 "sessions": SessionCounts(**_known_fields(SessionCounts, data.get("sessions", {}))),
                 "last_step": StepStats(**_known_fields(StepStats, data["last_step"])),
                 "totals": Totals(**_known_fields(Totals, data["totals"])),

@@ -113,6 +113,9 @@ class StepPlan:
             empty for a model without recurrent layers. A run that begins at position 0 begins with a
             zeroed state, whatever the slot holds; any other run begins with the slot's content. The step
             leaves the state after the run's last token in the slot. No two rows of a step have the same.
+        window_blocks: [num_blocks] int32, block → the *window block* with its keys and values in the layers
+            that keep a window only, -1 without one; empty if all layers keep every token. The blocks of a
+            run from the first attention chunk on that its first token sees have one.
     """
 
     rows: NDArray[np.int32]
@@ -140,6 +143,7 @@ class StepPlan:
     score_tops: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
     images: tuple[ImageRun, ...] = ()
     state_slots: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
+    window_blocks: NDArray[np.int32] = field(default_factory=lambda: _NO_INTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,4 +358,31 @@ class StateKeeper(Protocol):
         Raises:
             ExecutorError: nothing was copied.
         """
+        ...
+
+
+@runtime_checkable
+class WindowKeeper(Protocol):
+    """An executor that keeps the keys and values of layers with a sliding window in *window blocks*.
+
+    It has fewer of them than blocks: `StepPlan.window_blocks` says which block has which. What `copy_blocks`,
+    `read_blocks` and `write_blocks` copy is then without these layers. `engine.memory.sliding_windows`
+    decides which block has one. Called by the engine's thread only, between steps.
+    """
+
+    @property
+    def window_block_bytes(self) -> int:
+        """Bytes of a window block; 0 if all layers keep every token, so that there are none."""
+        ...
+
+    def copy_window_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """As `Executor.copy_blocks`, for window blocks."""
+        ...
+
+    def read_window_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """As `Executor.read_blocks`, for window blocks: [n, window_block_bytes]."""
+        ...
+
+    def write_window_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """As `Executor.write_blocks`, for window blocks."""
         ...

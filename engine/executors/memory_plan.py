@@ -26,6 +26,8 @@ class MemoryPlan:
         weight_format: type of most weights in memory, such as `Q4_K`.
         work_bytes: the buffers of a step, all of which the largest steps touch.
         block_bytes: a KV block: keys, values, scales and padding of all layers.
+        window_block_bytes: of these, in layers that need to keep a window only; 0 if there are none.
+        window: tokens of the largest of their windows.
         state_bytes: the recurrent state of one sequence, of all layers; 0 for a model without recurrent ones.
         active_bytes: the weights that a token uses: all but the experts that it does not choose. None for a
             model without experts.
@@ -37,6 +39,8 @@ class MemoryPlan:
     work_bytes: int
     block_bytes: int
     weight_format: str
+    window_block_bytes: int = 0
+    window: int = 0
     state_bytes: int = 0
     active_bytes: int | None = None
     shortage: str = ""

@@ -85,8 +85,8 @@ class NativeExecutor:
         Args:
             spec: the model's shapes.
             paths: its weight files.
-            config: threads, dispatch level, KV type (not `auto`), block size, step limits, state slots and
-                weight cache.
+            config: threads, dispatch level, KV type (not `auto`), block size, step limits, state slots,
+                window blocks and weight cache.
             num_blocks: KV blocks in the pool.
             max_model_len: longest sequence, at most the spec's context length.
             progress: called with the fraction done, in (0, 1], after each layer.
@@ -120,6 +120,7 @@ class NativeExecutor:
                 max_batched_tokens=config.max_num_batched_tokens,
                 max_model_len=max_model_len,
                 state_slots=config.state_slots or 0,
+                window_blocks=config.window_blocks or 0,
                 packed_weights=location,
                 packs_into_file=into_file,
                 progress=progress,
@@ -203,6 +204,38 @@ class NativeExecutor:
         """
         with _raising_executor_errors():
             self._core.write_blocks(blocks, data)
+
+    @property
+    def window_block_bytes(self) -> int:
+        """Bytes of a window block; 0 if all layers keep every token."""
+        return self._core.window_block_bytes
+
+    def copy_window_blocks(self, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> None:
+        """Copy window blocks in all layers that have them, in order.
+
+        Raises:
+            ExecutorError: a block is outside the pool; nothing was copied.
+        """
+        with _raising_executor_errors():
+            self._core.copy_window_blocks(sources, targets)
+
+    def read_window_blocks(self, blocks: NDArray[np.int32], out: NDArray[np.uint8]) -> None:
+        """Copy window blocks to `out`, [n, window_block_bytes]. Releases the GIL.
+
+        Raises:
+            ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
+        """
+        with _raising_executor_errors():
+            self._core.read_window_blocks(blocks, out)
+
+    def write_window_blocks(self, blocks: NDArray[np.int32], data: NDArray[np.uint8]) -> None:
+        """Copy `data`, [n, window_block_bytes], to window blocks. Releases the GIL.
+
+        Raises:
+            ExecutorError: the shapes differ or a block is outside the pool; nothing was copied.
+        """
+        with _raising_executor_errors():
+            self._core.write_window_blocks(blocks, data)
 
     @property
     def state_bytes(self) -> int:
@@ -317,6 +350,7 @@ def _step_arrays(plan: StepPlan, result: StepResult) -> _core.StepArrays:
         plan.score_targets,
         plan.score_tops,
         plan.state_slots,
+        plan.window_blocks,
         result.sampled,
         result.logprobs,
         result.top_ids,

@@ -28,8 +28,9 @@ class BlockCopies:
     def add(self, source: int) -> int:
         """Schedule a copy of `source` into a newly allocated block, and return that block.
 
-        The caller holds the new block. The caller's reference on `source` moves to this object,
-        which drops it in `release_sources`; until then `source` cannot be reallocated.
+        The caller holds the new block. The caller's reference on `source`, and its hold on the window
+        block, move to this object, which drops them in `release_sources`; until then `source` cannot be
+        reallocated.
         """
         (target,) = self._blocks.allocate(1).tolist()
         self._sources.append(source)
@@ -39,13 +40,17 @@ class BlockCopies:
     def execute(self, executor: Executor) -> None:
         """Make the copies in the order of `add`: a target may be the source of a later copy."""
         if self._sources:
-            executor.copy_blocks(
-                np.array(self._sources, np.int32), np.array(self._targets, np.int32)
-            )
+            sources, targets = np.array(self._sources, np.int32), np.array(self._targets, np.int32)
+            executor.copy_blocks(sources, targets)
+            if self._blocks.windows is not None:
+                self._blocks.windows.copy(sources, targets)
             self.num_copied += len(self._sources)
 
     def release_sources(self) -> None:
         """Release the sources. Called before the step, also when `execute` failed."""
         if self._sources:
-            self._blocks.release(np.array(self._sources, np.int32))
+            sources = np.array(self._sources, np.int32)
+            if self._blocks.windows is not None:
+                self._blocks.windows.let_go(sources)
+            self._blocks.release(sources)
             self._sources, self._targets = [], []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.api.snapshot import BlockCounts, BlockState, StateCounts, SwapCounts
+from engine.api.snapshot import BlockCounts, BlockState, StateCounts, SwapCounts, WindowCounts
 from engine.memory.allocator import Allocator
 from engine.memory.pinned_prefixes import PinnedPrefixes
 from engine.memory.sessions import Sessions
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.batch.rows import RowTable
     from engine.memory.prefix_cache import PrefixCache
     from engine.memory.recurrent_states import RecurrentStates
+    from engine.memory.sliding_windows import SlidingWindows
     from engine.memory.swap_tier import SwapTier
 
 
@@ -32,6 +33,8 @@ class BlockManager:
         tier: the swap tier that keeps evicted blocks; None if there is none, or the weights are
             still loading.
         recurrent: the state slots of a model with recurrent layers; None for any other.
+        windows: the window blocks of a model whose layers with a sliding window keep no more; None for any
+            other.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class BlockManager:
         )
         self.tier: SwapTier | None = None
         self.recurrent: RecurrentStates | None = None
+        self.windows: SlidingWindows | None = None
         self.block_size = block_size
         self.block_bytes = block_bytes
 
@@ -63,18 +67,43 @@ class BlockManager:
         """Blocks that can be allocated now, cached ones included."""
         return self._allocator.num_free
 
+    @property
+    def num_unused(self) -> int:
+        """Blocks that can be allocated without dropping anything that is cached."""
+        free = self._allocator.stats().free
+        return free if self.windows is None else min(free, self.windows.num_free)
+
+    @property
+    def num_growable(self) -> int:
+        """Blocks that running rows can be given now: fewer than `num_free` if window blocks are short."""
+        free = self._allocator.num_free
+        return free if self.windows is None else min(free, self.windows.num_available)
+
     def blocks_for(self, tokens: int) -> int:
         """Number of blocks for `tokens` tokens of one sequence."""
         return -(-tokens // self.block_size)
 
     def allocate(self, count: int) -> NDArray[np.int32]:
-        """Allocate `count` blocks; the caller has checked that `count` ≤ `num_free`.
+        """Allocate `count` blocks; the caller has checked that `count` ≤ `num_growable`.
 
         Blocks that this evicts are first saved in the swap tier; their state checkpoints are dropped.
 
         Returns:
             [count] int32, in the order in which they should be filled.
         """
+        blocks = self.allocate_hidden(count)
+        if self.windows is not None:
+            self.windows.add(blocks)
+        return blocks
+
+    def allocate_hidden(self, count: int) -> NDArray[np.int32]:
+        """As `allocate`, with `count` ≤ `num_free`, for blocks that are in no row's window."""
+        blocks = self._allocate(count)
+        if self.windows is not None:
+            self.windows.forget(blocks)
+        return blocks
+
+    def _allocate(self, count: int) -> NDArray[np.int32]:
         if count <= self._allocator.stats().free:
             return self._allocator.allocate(count)
         if self.sessions is not None:
@@ -84,7 +113,15 @@ class BlockManager:
         blocks = self._allocator.allocate(count)
         if self.recurrent is not None:
             self.recurrent.drop_evicted()
+        if self.windows is not None:
+            self.windows.drop_evicted()
         return blocks
+
+    def discard(self, blocks: NDArray[np.int32]) -> None:
+        """Release allocated blocks that were not used, in the order in which they were to be filled."""
+        if self.windows is not None:
+            self.windows.let_go(blocks)
+        self.release(blocks)
 
     def retain(self, blocks: NDArray[np.int32]) -> None:
         """Increment the refcount of active or cached blocks. Call before the next `allocate`."""
@@ -117,18 +154,25 @@ class BlockManager:
     def lookup_prefix(self, tokens: NDArray[np.int32], cache_salt: bytes) -> tuple[int, int]:
         """Number of leading blocks of `tokens` in the pool, and of those that follow in the swap tier.
 
-        For a model with recurrent layers, only up to the last block after which there is a state. A hint,
-        callable from any thread: references are not incremented and both numbers may change at any time.
+        For a model with recurrent layers, only up to the last block after which there is a state; for one
+        with sliding windows, after which the window is complete. A hint, callable from any thread: references
+        are not incremented and both numbers may change at any time.
         """
         cached, swapped = self.find_prefix(tokens, cache_salt)
-        if self.recurrent is None:
+        if self.recurrent is None and self.windows is None:
             return len(cached), swapped
         path = cached[: (len(tokens) - 1) // self.block_size]
-        checkpoint, stored = self.recurrent.find(tokens, cache_salt, path, swapped)
+        if self.windows is not None:
+            found = self.windows.longest(cached)
+            above, most = found * self.block_size, (len(path) + swapped) * self.block_size
+            stored = self.windows.find(tokens, cache_salt, above=above, most=most)
+        elif self.recurrent is not None:
+            checkpoint, stored = self.recurrent.find(tokens, cache_salt, path, swapped)
+            found = 0 if checkpoint is None else checkpoint.tokens // self.block_size
         if stored is not None:
             count = stored.tokens // self.block_size
             return min(count, len(path)), max(0, count - len(path))
-        return 0 if checkpoint is None else checkpoint.tokens // self.block_size, 0
+        return found, 0
 
     def find_prefix(
         self, tokens: NDArray[np.int32], cache_salt: bytes
@@ -165,11 +209,18 @@ class BlockManager:
         """Save some unsaved blocks or a state in the swap tier, while idle; False if there are none."""
         if self.tier is None:
             return False
-        return self.tier.save_idle() or (self.recurrent is not None and self.recurrent.save_idle())
+        if self.tier.save_idle():
+            return True
+        kept = self.recurrent or self.windows
+        return kept is not None and kept.save_idle()
 
     def state_counts(self) -> StateCounts:
         """Slots of recurrent states by what they hold; all zero without them."""
         return StateCounts() if self.recurrent is None else self.recurrent.counts()
+
+    def window_counts(self) -> WindowCounts:
+        """Window blocks by state; all zero without them."""
+        return WindowCounts() if self.windows is None else self.windows.counts()
 
     def swap_counts(self) -> SwapCounts:
         """Counters of the swap tier; all zero without one."""
@@ -212,6 +263,8 @@ class BlockManager:
             self.tier.check_integrity()
         if self.recurrent is not None:
             self.recurrent.check_integrity(table)
+        if self.windows is not None:
+            self.windows.check_integrity(table)
         active = int(np.count_nonzero(self.states() == BlockState.ACTIVE))
         if active + self.num_free != self.num_blocks:
             raise AssertionError(

@@ -44,6 +44,7 @@ def build_block_map(
         sequence.request_id if (sequence := table.sequences[row]) is not None else ""
         for row in rows.tolist()
     )
+    kept = blocks.recurrent or blocks.windows
     return BlockMap(
         epoch=epoch,
         state=states,
@@ -54,9 +55,7 @@ def build_block_map(
         first_token=first_token,
         pinned=blocks.pins() > 0,
         last_used=releases.last_used(blocks.released_at(), states),
-        checkpoints=_NO_CHECKPOINTS
-        if blocks.recurrent is None
-        else blocks.recurrent.checkpoints.blocks(),
+        checkpoints=_NO_CHECKPOINTS if kept is None else kept.checkpoints.blocks(),
         held_blocks=ids,
         held_by=holder,
     )

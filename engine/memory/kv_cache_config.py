@@ -1,14 +1,17 @@
 """`KVCacheConfig`: the geometry of the KV pool, in bytes, blocks and tokens. It holds no memory.
 
-For a model with recurrent layers the pool's bytes are divided between blocks and state slots. The executor
-owns the storage; the block manager tracks which request holds which block.
+For a model with recurrent layers the pool's bytes are divided between blocks and state slots; for one with
+sliding windows, between the blocks of layers that keep every token and window blocks of those that do not.
+The executor owns the storage; the block manager tracks which request holds which block.
 """
 
 from dataclasses import dataclass
 
+from engine._core import ATTENTION_CHUNK
 from engine.api.config import DEFAULT_STATE_INTERVAL
 from engine.api.errors import ModelDoesNotFit, ModelError
 from engine.executors.memory_plan import MemoryPlan
+from engine.memory.window_size import blocks_of_window
 
 POOL_SHARE = 0.10
 """Default pool size as a fraction of free memory."""
@@ -33,16 +36,27 @@ DEFAULT_STATE_SLOTS = 32
 context alone would hold the states of a few requests only, and the others would wait."""
 
 
+WINDOW_SHARE = 0.6
+"""Window blocks of a pool as a share of the blocks that it would have if all layers kept every token: so much
+of the tokens of short contexts still fits, and several times those of long ones."""
+
+DEFAULT_WINDOWS = 8
+"""Whole windows for which a default pool has room beside one full context."""
+
+
 @dataclass(frozen=True, slots=True)
 class KVCacheConfig:
     """Geometry of a pool of `num_blocks` blocks.
 
     Attributes:
         block_size: tokens per block.
-        block_bytes: bytes per block: keys, values and scales of all layers.
+        block_bytes: bytes per block: keys, values and scales of all layers, without those that have window
+            blocks.
         num_blocks: blocks in the pool.
         state_bytes: bytes of a state slot; 0 for a model without recurrent layers.
         num_state_slots: state slots in the pool.
+        window_block_bytes: bytes of a window block: the layers that keep a window only.
+        num_window_blocks: window blocks in the pool; 0 if all layers keep every token.
     """
 
     block_size: int
@@ -50,11 +64,17 @@ class KVCacheConfig:
     num_blocks: int
     state_bytes: int = 0
     num_state_slots: int = 0
+    window_block_bytes: int = 0
+    num_window_blocks: int = 0
 
     @property
     def pool_bytes(self) -> int:
-        """Size of the pool in bytes, state slots included."""
-        return self.num_blocks * self.block_bytes + self.num_state_slots * self.state_bytes
+        """Size of the pool in bytes, state slots and window blocks included."""
+        return (
+            self.num_blocks * self.block_bytes
+            + self.num_state_slots * self.state_bytes
+            + self.num_window_blocks * self.window_block_bytes
+        )
 
     @property
     def capacity_tokens(self) -> int:
@@ -73,6 +93,7 @@ def default_pool_bytes(
     block_size: int,
     context_length: int,
     state_bytes: int = 0,
+    window_bytes: int = 0,
 ) -> int:
     """The default size of the pool in bytes.
 
@@ -85,8 +106,9 @@ def default_pool_bytes(
         block_size: tokens per block.
         context_length: tokens of one full context.
         state_bytes: bytes of a state slot.
+        window_bytes: bytes of the window blocks beside one full context.
     """
-    one_context = -(-context_length // block_size) * block_bytes
+    one_context = -(-context_length // block_size) * block_bytes + window_bytes
     states = DEFAULT_STATE_SLOTS * state_bytes
     wanted = max(int(available * POOL_SHARE), one_context + states, int(states / STATE_SHARE))
     least = block_bytes + MIN_STATE_SLOTS * state_bytes
@@ -124,6 +146,58 @@ def choose_state_slots(
     return min(slots, (pool - plan.block_bytes) // plan.state_bytes)
 
 
+def choose_window_blocks(
+    pool: int,
+    plan: MemoryPlan,
+    *,
+    block_size: int,
+    context_length: int,
+    max_rows: int,
+    interval: int,
+    token_budget: int,
+) -> int:
+    """The default number of window blocks in a pool of so many bytes; 0 if all layers keep every token.
+
+    Those of a window for each row and for every `interval` tokens that the pool would hold with them, but at
+    most `WINDOW_SHARE` of the blocks that the pool would have undivided, or half of that if one full context
+    of the other layers needs the rest. At least `least_window_blocks`, and so many that the windows of full
+    contexts do not run short before their blocks. A pool that would get no more blocks is not divided.
+    """
+    if not plan.window_block_bytes:
+        return 0
+    window, context = _window_blocks(plan, block_size), -(-context_length // block_size)
+    other_bytes = plan.block_bytes - plan.window_block_bytes
+    undivided = pool // plan.block_bytes
+    share = int(undivided * WINDOW_SHARE)
+    wanted = max_rows * (window + 1) + undivided * block_size // interval * window
+    beside_context = (pool - context * other_bytes) // plan.window_block_bytes
+    most = min(wanted, share, max(share // 2, beside_context))
+    of_contexts = plan.window_block_bytes + other_bytes * context // (window + 1)
+    least = least_window_blocks(plan, block_size=block_size, token_budget=token_budget)
+    count = max(least, pool // of_contexts, most)
+    return count if count < undivided else 0
+
+
+def least_window_blocks(plan: MemoryPlan, *, block_size: int, token_budget: int) -> int:
+    """Window blocks that one request needs, with the largest step, beside a kept window."""
+    return 2 * _window_blocks(plan, block_size) + 2 - (-token_budget // block_size)
+
+
+def _window_blocks(plan: MemoryPlan, block_size: int) -> int:
+    return blocks_of_window(plan.window, chunk=ATTENTION_CHUNK, block_size=block_size)
+
+
+def _default_window_bytes(
+    plan: MemoryPlan, *, block_size: int, context_length: int, token_budget: int
+) -> int:
+    """Bytes of the window blocks beside one full context in a default pool."""
+    if not plan.window_block_bytes:
+        return 0
+    wanted = DEFAULT_WINDOWS * (_window_blocks(plan, block_size) + 2)
+    wanted -= -token_budget // block_size
+    return min(wanted, -(-context_length // block_size)) * plan.window_block_bytes
+
+
 def size_pool(
     plan: MemoryPlan,
     *,
@@ -137,6 +211,8 @@ def size_pool(
     max_rows: int = 1,
     state_slots: int | None = None,
     state_interval: int = DEFAULT_STATE_INTERVAL,
+    token_budget: int = 1,
+    window_blocks: int | None = None,
 ) -> KVCacheConfig:
     """Compute the pool's geometry for a model, and check that the model and its pool fit in memory.
 
@@ -156,7 +232,10 @@ def size_pool(
         max_rows: rows of a step; they and what follows determine the state slots of a model with recurrent
             layers.
         state_slots: the user's number of state slots; None for the default number.
-        state_interval: tokens between checkpoints.
+        state_interval: tokens between checkpoints, or between kept windows.
+        token_budget: tokens of a step.
+        window_blocks: the user's number of window blocks, raised to `least_window_blocks`; with 0 all layers
+            keep every token, and with None it is chosen.
 
     Raises:
         ModelDoesNotFit: model and pool do not fit.
@@ -182,10 +261,18 @@ def size_pool(
     else:
         pool = default_pool_bytes(
             max(0, _left(plan, available)),
-            block_bytes=plan.block_bytes,
+            block_bytes=plan.block_bytes - (0 if window_blocks == 0 else plan.window_block_bytes),
             block_size=block_size,
             context_length=context_length,
             state_bytes=plan.state_bytes,
+            window_bytes=0
+            if window_blocks == 0
+            else _default_window_bytes(
+                plan,
+                block_size=block_size,
+                context_length=context_length,
+                token_budget=token_budget,
+            ),
         )
     if states and pool < smallest:
         raise ModelError(
@@ -201,12 +288,34 @@ def size_pool(
     slots = state_slots or choose_state_slots(
         pool, plan, block_size=block_size, max_rows=max_rows, interval=state_interval
     )
+    if window_blocks and plan.window_block_bytes:
+        windows = max(
+            window_blocks,
+            least_window_blocks(plan, block_size=block_size, token_budget=token_budget),
+        )
+    elif window_blocks == 0:
+        windows = 0
+    else:
+        windows = choose_window_blocks(
+            pool,
+            plan,
+            block_size=block_size,
+            context_length=context_length,
+            max_rows=max_rows,
+            interval=state_interval,
+            token_budget=token_budget,
+        )
+    window_block_bytes = plan.window_block_bytes if windows else 0
+    block_bytes = plan.block_bytes - window_block_bytes
+    rest = pool - slots * plan.state_bytes - windows * window_block_bytes
     cache = KVCacheConfig(
         block_size,
-        plan.block_bytes,
-        num_blocks=(pool - slots * plan.state_bytes) // plan.block_bytes,
+        block_bytes,
+        num_blocks=rest // block_bytes,
         state_bytes=plan.state_bytes,
         num_state_slots=slots if plan.state_bytes else 0,
+        window_block_bytes=window_block_bytes,
+        num_window_blocks=windows,
     )
     if available is not None and loaded + cache.pool_bytes > available:
         if loaded + smallest <= available:  # then the pool or the share was requested

@@ -8,7 +8,7 @@ images; other rows cost nothing.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from engine.batch.rows import RowTable
 from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
+
+if TYPE_CHECKING:
+    from engine.memory.sliding_windows import SlidingWindows
 
 
 class PrefixIndex(Protocol):
@@ -54,13 +57,18 @@ class PrefixIndex(Protocol):
 
 
 class PrefixCache:
-    """The prefix index of one pool for one model."""
+    """The prefix index of one pool for one model.
+
+    Attributes:
+        windows: the window blocks of a model with sliding windows, which follow rows to other blocks.
+    """
 
     def __init__(self, index: PrefixIndex, salt: bytes, *, block_size: int) -> None:
         """Look up and index under `salt` (`engine.memory.kv_identity.kv_salt`) and cache salts."""
         self._index = index
         self._salt = salt
         self._block_size = block_size
+        self.windows: SlidingWindows | None = None
 
     def match(self, tokens: NDArray[np.int32], cache_salt: bytes) -> NDArray[np.int32]:
         """[B] int32, blocks of the longest prefix cached under a cache salt. Any thread.
@@ -118,7 +126,8 @@ class PrefixCache:
         Returns:
             Number of blocks that duplicated an indexed one and were released.
         """
-        duplicates = 0
+        before = None if self.windows is None else table.block_tables[rows]
+        duplicates, indexed = 0, rows
         if table.images:
             seeing = np.array([row in table.images for row in rows.tolist()], np.bool_)
             for row, first, end in zip(rows[seeing], start[seeing], stop[seeing], strict=True):
@@ -135,6 +144,8 @@ class PrefixCache:
                 stop[part],
             )
         table.num_indexed[rows] = stop
+        if duplicates and self.windows is not None and before is not None:
+            self.windows.replace(table, before, indexed)
         return duplicates
 
     def _index_images(self, table: RowTable, row: int, start: int, stop: int) -> int:

@@ -28,6 +28,7 @@ and one call of the executor if any of them reached a border.
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from engine.executors.base import StateKeeper
 from engine.memory.allocator import Allocator
 from engine.memory.image_identity import identity_tokens
 from engine.memory.kv_identity import NO_CACHE_SALT
+from engine.memory.staging_writer import Buffer
 from engine.memory.state_borders import borders_between
 from engine.memory.state_checkpoints import NO_ROW, Checkpoint, StateCheckpoints
 from engine.memory.state_saver import FLUSH_S, StateSaver, StoredState
@@ -186,7 +188,8 @@ class RecurrentStates:
             self.num_restored += 1
         elif source is not None:
             self.run_copies()  # first, since the slot may be the source of one
-            if self.saver is None or not self.saver.load(source.key, slot):
+            write = partial(self._write, slot)
+            if self.saver is None or not self.saver.load(source.key, write):
                 self._free.append(slot)
                 return None
             self.num_restored += 1
@@ -475,7 +478,13 @@ class RecurrentStates:
 
     def save_in(self, store: StateStore) -> None:
         """Save checkpoints in a store from now on. The executor is set."""
-        self.saver = StateSaver(store, self._executor)
+        self.saver = StateSaver(store, self._read)
+
+    def _read(self, checkpoint: Checkpoint, buffer: Buffer) -> None:
+        self._executor.read_states(np.array([checkpoint.slot], np.int32), buffer[None])
+
+    def _write(self, slot: int, data: Buffer) -> None:
+        self._executor.write_states(np.array([slot], np.int32), data[None])
 
     def save_idle(self) -> bool:
         """Store the most valuable checkpoint that is not stored; False if none is left to store."""

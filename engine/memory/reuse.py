@@ -11,6 +11,9 @@ For a model with recurrent layers, KV is of use only up to a token after which t
 (`engine.memory.recurrent_states`): a checkpoint, a stored state, or that of a donor that has computed just as
 many tokens. A request that waits for a donor lets it make a checkpoint where their tokens part.
 
+For a model with sliding windows, KV is of use only up to a token after which the window is complete
+(`engine.memory.sliding_windows`): that of a donor, one that was kept, or a stored one.
+
 A request does not wait for a donor that lost its row, finished, or has no pending prefill. Cost: a
 lookup hashes the prompt once; the donor search compares one block of tokens with each running row,
 and whole prompts only where that block matches.
@@ -42,8 +45,8 @@ class Reuse:
         indexed: number of leading blocks that are in the prefix trie.
         swapped: [S] int64, entries of the swap tier that hold the blocks after these.
         parent_id: the running request whose blocks these are; None if they come from the cache.
-        state: the recurrent state after the last of these tokens; None for a model without recurrent layers,
-            and if there are no tokens.
+        state: the recurrent state after the last of these tokens, or a stored window; None for a model
+            without recurrent layers, with a window that is in the pool, and if there are no tokens.
         fallback: a shorter reuse that needs neither the swap tier nor a copied block; None if dropping them
             suffices.
         shared: leading tokens that are in the pool or the tier, with or without a state.
@@ -95,13 +98,14 @@ class ReuseFinder:
         row = donor.row
         if row == NO_ROW:
             sequence.donor = None  # finished or preempted; what it computed may be cached
-            sequence.missing_blocks = 0
+            sequence.missing_blocks = sequence.missing_window_blocks = 0
             return False
         wanted = min(sequence.donor_tokens, sequence.num_reusable_tokens)
         num_pending_tokens = table.num_tokens[row] - table.num_computed[row]
         waits = bool(num_pending_tokens > 1 and table.num_computed[row] < wanted)
-        if waits and self._blocks.recurrent is not None:
-            self._blocks.recurrent.add_border(row, wanted, int(table.num_computed[row]))
+        kept = self._blocks.recurrent or self._blocks.windows
+        if waits and kept is not None:
+            kept.add_border(row, wanted, int(table.num_computed[row]))
         return waits
 
     def find(self, sequence: Sequence, running: NDArray[np.int32]) -> Reuse | None:
@@ -128,6 +132,8 @@ class ReuseFinder:
                 return None
         if self._blocks.recurrent is not None:
             return self._find_with_state(sequence, identity, cached, swapped)
+        if self._blocks.windows is not None:
+            return self._find_with_window(sequence, identity, cached, swapped)
         shared = self._shared_with_donor(sequence, target)
         if shared > hit:
             return self._from_donor(sequence, shared)
@@ -185,6 +191,54 @@ class ReuseFinder:
             found = self._from_donor(sequence, computed)
             return replace(found, state=RunningState(donor.row), fallback=mine, shared=shared)
         return best
+
+    def _find_with_window(
+        self,
+        sequence: Sequence,
+        identity: NDArray[np.int32],
+        cached: NDArray[np.int32],
+        swapped: NDArray[np.int64],
+    ) -> Reuse:
+        """The longest reuse after which the window is complete; arguments as of `_find_with_state`."""
+        windows, size = self._blocks.windows, self._table.block_size
+        if windows is None:
+            raise AssertionError("the model has no sliding windows")
+        target = sequence.num_reusable_tokens
+        path = cached[: target // size]
+        most = (len(path) + len(swapped)) * size
+        whole = self._with_window(path, most)
+        best = whole
+        if len(cached) > len(path) and windows.longest(cached) == len(cached):
+            # All but the last token of the prompt, in a copy of its block.
+            best = Reuse(cached, target, len(path), fallback=whole, shared=most)
+        reused = best.tokens
+        stored = windows.find(identity, sequence.cache_salt, above=reused, most=most)
+        if stored is not None:
+            count = stored.tokens // size
+            kept = min(count, len(path))
+            reused = stored.tokens
+            best = Reuse(
+                path[:kept],
+                kept * size,
+                kept,
+                swapped[: count - kept],
+                state=stored,
+                fallback=whole,
+                shared=most,
+            )
+        shared = self._shared_with_donor(sequence, target)
+        if shared and sequence.donor is not None:
+            found = self._from_donor(sequence, shared)
+            if shared > reused and windows.is_complete(found.blocks, shared):
+                return replace(found, fallback=whole, shared=most)
+            best = replace(best, parent_id=sequence.donor.request_id)
+        return best
+
+    def _with_window(self, path: NDArray[np.int32], shared: int) -> Reuse:
+        """The longest part of a path of indexed blocks after which the window is complete."""
+        windows, size = self._blocks.windows, self._table.block_size
+        count = 0 if windows is None else windows.longest(path)
+        return Reuse(path[:count], count * size, count, shared=shared)
 
     def _find_swapped(
         self, sequence: Sequence, identity: NDArray[np.int32], first: int, last: int

@@ -29,6 +29,7 @@ def borders_between(
     block_size: int,
     interval: int,
     messages: Iterable[int] = (),
+    most_messages: int = MAX_MESSAGES,
     shared: int = 0,
 ) -> list[int]:
     """Borders of a prompt after its first `start` tokens, in ascending order.
@@ -39,6 +40,7 @@ def borders_between(
         block_size: tokens in a block.
         interval: tokens between borders, a multiple of `block_size`.
         messages: positions of control tokens, ascending.
+        most_messages: borders before messages, the last ones.
         shared: leading tokens that are cached, with or without a state.
     """
     most = (end - 1) // block_size * block_size
@@ -48,7 +50,7 @@ def borders_between(
     found: list[int] = []
     for token in reversed(list(messages)):
         border = min(token, most) // block_size * block_size
-        if border < start + near or len(found) == MAX_MESSAGES:
+        if border < start + near or len(found) == most_messages:
             break
         if not found or border <= found[-1] - near:
             found.append(border)

@@ -154,6 +154,11 @@ class StateCheckpoints:
         others = (one for one in self if one not in but)
         return min(others, key=lambda one: (pins[one.block] > 0, one.priority), default=None)
 
+    def by_price(self) -> list[Checkpoint]:
+        """All checkpoints in the order in which they would be dropped: of pinned blocks last."""
+        pins = self._allocator.pins()
+        return sorted(self, key=lambda one: (pins[one.block] > 0, one.priority))
+
     def evict(self, checkpoint: Checkpoint) -> None:
         """Drop a checkpoint for another one; those below it gain what they save more from now on."""
         self._clock = max(self._clock, checkpoint.priority)

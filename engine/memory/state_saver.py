@@ -9,13 +9,14 @@ Engine's thread only, except `find`.
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.api.errors import ExecutorError
-from engine.executors.base import StateKeeper
+from engine.memory.staging_writer import Buffer
 from engine.memory.state_checkpoints import Checkpoint, StateCheckpoints
 from engine.memory.state_key import StateKeys
 from engine.memory.state_store import StateStore
@@ -35,18 +36,23 @@ class StoredState:
 
 
 class StateSaver:
-    """Saves the states of one executor in one store.
+    """Saves the states, or windows, of one executor in one store.
 
     Attributes:
         store: the store.
         keys: computes the keys under which states are stored.
     """
 
-    def __init__(self, store: StateStore, keeper: StateKeeper) -> None:
-        """Save the states of `keeper`'s slots in `store`."""
+    def __init__(self, store: StateStore, read: Callable[[Checkpoint, Buffer], None]) -> None:
+        """Save checkpoints in a store.
+
+        Args:
+            store: the store.
+            read: copies a checkpoint into a buffer, [state_bytes], or raises `ExecutorError`.
+        """
         self.store = store
         self.keys = StateKeys()
-        self._keeper = keeper
+        self._read = read
 
     def find(
         self, identity: NDArray[np.int32], cache_salt: bytes, *, above: int, most: int
@@ -67,15 +73,20 @@ class StateSaver:
                 return StoredState(key, length)
         return None
 
-    def load(self, key: bytes, slot: int) -> bool:
-        """Copy a stored state into a slot; False if it is gone or damaged."""
+    def load(self, key: bytes, write: Callable[[Buffer], None]) -> bool:
+        """Copy a stored state to the executor; False if it is gone or damaged.
+
+        Args:
+            key: of the state.
+            write: copies its bytes, [state_bytes], or raises `ExecutorError`.
+        """
         data = self.store.get(key)
         if data is None:
             return False
         try:
-            self._keeper.write_states(np.array([slot], np.int32), data[None])
+            write(data)
         except ExecutorError as error:
-            _log.warning("A recurrent state could not be restored: %s", error)
+            _log.warning("A recurrent state or window could not be restored: %s", error)
             return False
         return True
 
@@ -104,9 +115,9 @@ class StateSaver:
         if buffer is None:
             return False
         try:
-            self._keeper.read_states(np.array([checkpoint.slot], np.int32), buffer[None])
+            self._read(checkpoint, buffer)
         except ExecutorError as error:
-            _log.warning("A recurrent state could not be stored: %s", error)
+            _log.warning("A recurrent state or window could not be stored: %s", error)
             self.store.return_buffer(buffer)
             return False
         checkpoint.saved = True

@@ -4,7 +4,8 @@ There is one file per model and settings, named by a hash of everything that det
 two models never share a file. Files of other models are kept while their total size is within
 `swap_bytes`. If a tier cannot be opened, a warning is logged and the engine runs without one.
 
-The states of a model with recurrent layers are in a folder beside its file. Only the process that has the
+The states of a model with recurrent layers, and the kept windows of one with sliding windows, are in a folder
+beside its file. Only the process that has the
 file open uses the folder.
 """
 
@@ -16,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from engine.api.config import EngineConfig
-from engine.executors.base import Executor, ExecutorInfo, StateKeeper
+from engine.executors.base import Executor, ExecutorInfo, StateKeeper, WindowKeeper
 from engine.files.file_lock import try_hold
 from engine.memory.prefix_cache import PrefixIndex
 from engine.memory.state_store import StateStore
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 SUFFIX = ".swap"
 STATES_SUFFIX = ".states"
 STATE_SHARE = 0.5
-"""Share of `swap_bytes` for the states of a model with recurrent layers."""
+"""Share of `swap_bytes` for the states of a model with recurrent layers, or for kept windows."""
 _LAYOUT = 3
 """Version of a block's byte layout, arithmetic and key; increment it when one of them changes."""
 _LIBRARIES = {"torch": ("torch", "transformers"), "onnx": ("onnxruntime",)}
@@ -76,8 +77,8 @@ def open_swap_tier(
     """Open the swap tier for a loaded model; None if it is disabled or cannot be opened.
 
     Args:
-        config: `swap_bytes` and `swap_dir`; of the former, a model with recurrent layers has `STATE_SHARE`
-            for states.
+        config: `swap_bytes` and `swap_dir`; of the former, a model with recurrent layers or sliding windows
+            has `STATE_SHARE` for states or windows.
         salt: `engine.memory.kv_identity.kv_salt`.
         index: the pool's prefix index; anything but `PrefixTrie` disables the tier.
         executor: the loaded executor.
@@ -110,25 +111,26 @@ def open_swap_tier(
     return SwapTier(store, index, executor, salt=salt)
 
 
-def open_state_store(config: EngineConfig, *, salt: bytes, executor: Executor) -> StateStore | None:
-    """Open the store of recurrent states beside the swap tier, which is open; None if it cannot be.
+def open_state_store(
+    config: EngineConfig, state_bytes: int, *, salt: bytes, executor: Executor
+) -> StateStore | None:
+    """Open the store of recurrent states, or of windows, beside the open swap tier; None if that fails.
 
     Args:
         config: `swap_bytes` and `swap_dir`.
+        state_bytes: bytes of a state, or of the largest window.
         salt: `engine.memory.kv_identity.kv_salt`.
         executor: the loaded executor.
     """
-    if not isinstance(executor, StateKeeper) or not executor.state_bytes:
-        return None
     path = _path(config, swap_identity(salt, executor.info, executor.block_bytes), executor)
     try:
         store = StateStore(
             None if path is None else path.with_suffix(STATES_SUFFIX),
-            state_bytes=executor.state_bytes,
+            state_bytes=state_bytes,
             capacity_bytes=_bytes_for_states(config, executor),
         )
     except OSError as error:
-        _log.warning("Recurrent states cannot be stored: %s.", error)
+        _log.warning("Recurrent states and windows cannot be stored: %s.", error)
         return None
     _log.info("State store: %d of %d states.", len(store), store.capacity)
     return store
@@ -142,8 +144,9 @@ def _path(config: EngineConfig, identity: bytes, executor: Executor) -> Path | N
 
 
 def _bytes_for_states(config: EngineConfig, executor: Executor) -> int:
-    recurrent = isinstance(executor, StateKeeper) and executor.state_bytes
-    return int(config.swap_bytes * STATE_SHARE) if recurrent else 0
+    has_states = isinstance(executor, StateKeeper) and executor.state_bytes
+    has_windows = isinstance(executor, WindowKeeper) and executor.window_block_bytes
+    return int(config.swap_bytes * STATE_SHARE) if has_states or has_windows else 0
 
 
 def evict_swap_files(folder: Path, *, keep: Path, limit: int) -> None:

@@ -25,6 +25,7 @@ from engine.api.snapshot import (
     SessionCounts,
     StateCounts,
     SwapCounts,
+    WindowCounts,
 )
 from engine.observability.counters import CountersState
 from engine.observability.histogram import HistogramState
@@ -95,6 +96,7 @@ class MetricsCollector(Collector):
         yield from self._gauges(snapshot)
         yield from self._swap(snapshot.swap)
         yield from self._states(snapshot.states)
+        yield from self._windows(snapshot.windows)
         yield from self._sessions(snapshot.sessions)
         yield from self._totals(state)
         for name, text in _HISTOGRAMS.items():
@@ -271,6 +273,39 @@ class MetricsCollector(Collector):
             family = CounterMetricFamily(f"pravaha_{name}", text, labels=["model_name"])
             family.add_metric([self._model_name], count)
             yield family
+
+    def _windows(self, windows: WindowCounts) -> Iterator[Metric]:
+        """Window blocks; nothing for a model all of whose layers keep every token."""
+        if not windows.total:
+            return
+        blocks = GaugeMetricFamily(
+            "pravaha_window_blocks",
+            "Window blocks by state.",
+            labels=["model_name", "state"],
+        )
+        kept = GaugeMetricFamily(
+            "pravaha_kept_windows",
+            "Windows after which a request can begin, by where they are.",
+            labels=["model_name", "place"],
+        )
+        for name, count in (
+            ("free", windows.free),
+            ("active", windows.active),
+            ("cached", windows.cached),
+        ):
+            blocks.add_metric([self._model_name, name], count)
+        for name, count in (("pool", windows.windows), ("stored", windows.stored)):
+            kept.add_metric([self._model_name, name], count)
+        yield blocks
+        yield kept
+        yield from self._gauge(
+            "window_block_bytes", "Bytes of a window block.", windows.block_bytes, prefixes=_OWN
+        )
+        evicted = CounterMetricFamily(
+            "pravaha_window_evictions", "Kept windows that were dropped.", labels=["model_name"]
+        )
+        evicted.add_metric([self._model_name], windows.evicted)
+        yield evicted
 
     def _totals(self, state: CountersState) -> Iterator[Metric]:
         totals = state.totals

@@ -7,6 +7,7 @@ be queued, priced and aborted; once the executor and the swap tier are installed
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine._core import ATTENTION_CHUNK
 from engine.api.config import EngineConfig
 from engine.api.errors import ModelError
 from engine.api.events import EventBus
@@ -14,13 +15,14 @@ from engine.api.request import MAX_STOP_TOKEN_IDS
 from engine.api.scheduling import Scheduling
 from engine.batch.request_queue import RequestQueue
 from engine.batch.rows import DEFAULT_STOP_IDS, RowTable
-from engine.executors.base import Executor, StateKeeper
+from engine.executors.base import Executor, StateKeeper, WindowKeeper
 from engine.executors.draft_model import DraftModel
 from engine.memory.allocator import Allocator
 from engine.memory.block_manager import BlockManager
 from engine.memory.kv_identity import kv_salt
 from engine.memory.prefix_cache import PrefixCache, PrefixIndex
 from engine.memory.recurrent_states import RecurrentStates
+from engine.memory.sliding_windows import SlidingWindows
 from engine.memory.swap_opening import open_state_store, open_swap_tier
 from engine.observability.counters import EngineCounters
 from engine.runtime.draft_headers import DraftHeaders
@@ -82,6 +84,22 @@ def build_pool(config: EngineConfig, opened: Opened, factory: PoolFactory) -> Po
             control_ids=opened.model.tokenizer.special_ids,
             keeps_checkpoints=prefixes is not None,
         )
+    if cache.num_window_blocks:
+        blocks.windows = SlidingWindows(
+            num_blocks=cache.num_window_blocks,
+            window=opened.memory.window,
+            chunk=ATTENTION_CHUNK,
+            max_rows=config.max_num_seqs,
+            token_budget=config.max_num_batched_tokens,
+            allocator=allocator,
+            block_size=cache.block_size,
+            interval=config.state_interval,
+            block_bytes=cache.window_block_bytes,
+            control_ids=opened.model.tokenizer.special_ids,
+            keeps_checkpoints=prefixes is not None,
+        )
+        if prefixes is not None:
+            prefixes.windows = blocks.windows
     return Pool(blocks, index, salt)
 
 
@@ -164,8 +182,12 @@ def install(executor: Executor, pipeline: Pipeline, pool: Pool, config: EngineCo
     """Set the pipeline's executor and open the swap tier of its pool.
 
     Raises:
-        ModelError: the model has recurrent layers, which the executor does not support.
+        ModelError: the model has recurrent layers, or window blocks, which the executor does not support.
     """
+    if pool.blocks.windows is not None:
+        if not isinstance(executor, WindowKeeper):
+            raise ModelError("The executor does not keep the windows of layers apart.")
+        pool.blocks.windows.keeper = executor
     if pool.blocks.recurrent is not None:
         if not isinstance(executor, StateKeeper):
             raise ModelError("The executor does not keep the state of recurrent layers.")
@@ -179,7 +201,8 @@ def open_tier(executor: Executor, pool: Pool, config: EngineConfig) -> None:
     blocks = pool.blocks
     if pool.index is not None and blocks.tier is None:
         blocks.tier = open_swap_tier(config, salt=pool.salt, index=pool.index, executor=executor)
-        if blocks.tier is not None and blocks.recurrent is not None:
-            store = open_state_store(config, salt=pool.salt, executor=executor)
+        kept = blocks.recurrent or blocks.windows
+        if blocks.tier is not None and kept is not None:
+            store = open_state_store(config, kept.state_bytes, salt=pool.salt, executor=executor)
             if store is not None:
-                blocks.recurrent.save_in(store)
+                kept.save_in(store)

@@ -12,7 +12,7 @@ from engine.step.pipeline import Pipeline
 
 
 def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | None) -> None:
-    """Finish live requests, then free the swap tier, stored states and all weights. No step runs after this.
+    """Finish live requests, then free swap tier, store of states and weights. No step runs after this.
 
     Args:
         pipeline: the pipeline of the requests.
@@ -21,8 +21,9 @@ def close_pipeline(pipeline: Pipeline, live: Iterable[Sequence], error: str | No
     """
     for sequence in live:
         pipeline.finish(sequence, ABORTED if error is None else failed(error))
-    if pipeline.blocks.recurrent is not None:
-        pipeline.blocks.recurrent.close()  # first: the lock of the tier's file guards its folder
+    kept = pipeline.blocks.recurrent or pipeline.blocks.windows
+    if kept is not None:
+        kept.close()  # first: the lock of the tier's file guards its folder
     tier, pipeline.blocks.tier = pipeline.blocks.tier, None
     if tier is not None:
         tier.close()

@@ -85,6 +85,7 @@ def read_draft_headers(
         max_model_len=max_len,
         max_num_seqs=SLOTS,
         max_num_batched_tokens=SLOTS * CATCH_UP_TOKENS,
+        window_blocks=0,
     )
     memory = model.plan_memory(draft, kv_dtype=draft.kv_dtype, max_model_len=max_len)
     if memory.state_bytes:

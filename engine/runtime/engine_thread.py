@@ -322,7 +322,7 @@ class EngineThread:
                 name="pravaha-breakers",
                 daemon=True,
             ).start()
-        config = self.config
+        config = replace(self.config, window_blocks=opened.kv_cache.num_window_blocks)
         if opened.kv_cache.num_state_slots:
             config = replace(config, state_slots=opened.kv_cache.num_state_slots)
         if opened.needs_weight_cache:

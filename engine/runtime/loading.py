@@ -51,7 +51,8 @@ class ExecutorFactory(Protocol):
     ) -> Executor:
         """An executor for the model, with KV storage for `num_blocks` blocks.
 
-        For a model with recurrent layers it is a `StateKeeper` with `config.state_slots` slots.
+        For a model with recurrent layers it is a `StateKeeper` with `config.state_slots` slots. If
+        `config.window_blocks` is not 0, it is a `WindowKeeper` with so many window blocks.
         """
         ...
 
@@ -160,6 +161,8 @@ def pool_of(headers: Headers, config: EngineConfig, *, available: int | None) ->
         max_rows=config.max_num_seqs,
         state_slots=config.state_slots,
         state_interval=config.state_interval,
+        token_budget=config.max_num_batched_tokens,
+        window_blocks=config.window_blocks,
         can_quantize=isinstance(headers.model.spec, ModelSpec)
         and headers.memory.weight_format in FLOAT_FORMATS,
     )
@@ -185,7 +188,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
         )
     _log.info(
         "Weights %.1f MiB in %s, work buffers %.1f MiB; KV pool: %d blocks of %d tokens, %.1f MiB, %s; "
-        "%d recurrent states; context %d tokens.",
+        "%d recurrent states, %d window blocks; context %d tokens.",
         memory.weight_bytes / 2**20,
         memory.weight_format,
         memory.work_bytes / 2**20,
@@ -194,6 +197,7 @@ def with_pool(headers: Headers, config: EngineConfig, *, available: int | None) 
         kv_cache.pool_bytes / 2**20,
         kv_dtype,
         kv_cache.num_state_slots,
+        kv_cache.num_window_blocks,
         max_model_len,
     )
     vocab_size = model.spec.vocab_size

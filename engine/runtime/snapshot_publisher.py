@@ -173,6 +173,7 @@ class SnapshotPublisher:
                 "blocks": pipeline.blocks.counts(),
                 "swap": pipeline.blocks.swap_counts(),
                 "states": pipeline.blocks.state_counts(),
+                "windows": pipeline.blocks.window_counts(),
                 "sessions": scheduler.session_counts(),
                 "last_step": pipeline.last_step,
                 "scheduling": scheduler.scheduling,

@@ -17,11 +17,13 @@ from engine.batch.sequence import Sequence, Start
 from engine.memory.block_copies import BlockCopies
 from engine.memory.block_manager import BlockManager
 from engine.memory.reuse import Reuse, ReuseFinder
+from engine.memory.state_saver import StoredState
 from engine.scheduler.ordering import Ranking
 from engine.scheduler.row_blocks import RowBlocks
 from engine.scheduler.running_rows import RunningRows
 
 _WATERMARK_SHARE = 0.01
+MAX_ROOM = 2**31 - 1
 
 
 class Admitted(NamedTuple):
@@ -77,6 +79,8 @@ class Admission:
         if states is not None and not states.has_room:
             return False
         shorter = self._waiting.columns().num_pending_tokens[index] < num_pending_tokens
+        if sequence.missing_window_blocks > self._window_room():
+            return False
         return bool(shorter) and sequence.missing_blocks <= self._blocks.num_free
 
     def admit(
@@ -119,6 +123,8 @@ class Admission:
                 continue
             if states is not None and not states.has_room:
                 break  # running rows have all the slots that they may have
+            if sequence.missing_window_blocks > self._window_room():
+                break
             room = self._blocks.num_free - promised - self._watermark()
             if sequence.missing_blocks > room:
                 break  # known from the last attempt; saves hashing the prompt again in every step
@@ -127,7 +133,7 @@ class Admission:
                 deferred.append(waiting.pop(index))
                 continue
             reuse = self._fit(reuse, whole, room, sequence)
-            if reuse is None:
+            if reuse is None or not self._fits_window(reuse, whole, sequence):
                 break
             row = self._place(waiting.pop(index), reuse, now)
             self._ranking.admitted()
@@ -169,14 +175,37 @@ class Admission:
             sequence.missing_blocks = needed
         return None
 
+    def _window_room(self) -> int:
+        """Window blocks left for another request; plenty for a model without sliding windows."""
+        windows = self._blocks.windows
+        return MAX_ROOM if windows is None else windows.room(self._table, self._running.rows)
+
+    def _fits_window(self, reuse: Reuse, whole: int, sequence: Sequence) -> bool:
+        """Whether there are window blocks for a sequence of `whole` blocks that begins with `reuse`."""
+        windows = self._blocks.windows
+        if windows is None:
+            return True
+        tokens = reuse.tokens + len(reuse.swapped) * self._table.block_size
+        sequence.missing_window_blocks = windows.needed(whole, reuse.blocks, tokens)
+        return sequence.missing_window_blocks <= self._window_room()
+
     def _place(self, sequence: Sequence, reuse: Reuse, now: float) -> int:
         """Give a sequence a row that starts with the reused blocks.
 
         They are retained before anything is allocated, since an allocation may evict cached blocks.
         """
-        table, blocks, states = self._table, reuse.blocks, self._blocks.recurrent
+        table, states, windows = self._table, self._blocks.recurrent, self._blocks.windows
+        if windows is not None and reuse.state is None:
+            if not windows.is_complete(reuse.blocks, reuse.tokens):  # dropped since it was found
+                reuse = reuse.nothing()
+            windows.hold(reuse.blocks[windows.first_block(reuse.tokens) :])
+        blocks = reuse.blocks
         self._blocks.retain(blocks)
         loaded = self._swap_in(reuse.swapped)
+        if windows is not None and isinstance(reuse.state, StoredState):
+            whole = len(loaded) == len(reuse.swapped)
+            if not (whole and windows.restore(reuse.state, np.concatenate([blocks, loaded]))):
+                return self._place_without_tier(sequence, reuse, loaded, now)
         slot = None
         if states is not None:
             slot = None if len(loaded) < len(reuse.swapped) else states.take(reuse.state)
@@ -194,12 +223,14 @@ class Admission:
         row = table.place(sequence, now)
         blocks = np.concatenate([blocks, loaded])
         table.assign_prefix_blocks(row, blocks, computed=computed, indexed=reuse.indexed)
+        if windows is not None:
+            windows.place(table, row, reuse.shared)
         if loaded.size:
             self._index_swapped_in(row, reuse, loaded)
         if states is not None and slot is not None:
             states.place(row, slot, states.borders(sequence.tokens, computed, reuse.shared))
         sequence.donor = None
-        sequence.missing_blocks = 0
+        sequence.missing_blocks = sequence.missing_window_blocks = 0
         self._running.add(row)
         if self._blocks.sessions is not None:
             self._blocks.sessions.started(sequence)
@@ -218,7 +249,7 @@ class Admission:
         tier = self._blocks.tier
         if tier is None or not entries.size:
             return np.zeros(0, np.int32)
-        blocks = self._blocks.allocate(len(entries))
+        blocks = self._blocks.allocate_hidden(len(entries))
         loaded = tier.load(entries, blocks)
         self._blocks.release(blocks[loaded:])
         return blocks[:loaded]

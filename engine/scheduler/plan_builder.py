@@ -12,16 +12,23 @@ from engine.scheduler.score_plan import NO_SCORES, ScorePlan, plan_scores
 from engine.scheduler.speculation import Drafts
 
 _NO_DRAFT_TOKENS: NDArray[np.int32] = np.zeros(0, np.int32)
-_NO_STATE_SLOTS: NDArray[np.int32] = np.zeros(0, np.int32)
+_NONE: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 class PlanBuilder:
     """Builds plans over one row table. Engine's thread only."""
 
-    def __init__(self, table: RowTable, state_slots: NDArray[np.int32] | None = None) -> None:
-        """Build plans; `state_slots` is that of every `StepPlan`, None for a model without states."""
+    def __init__(
+        self,
+        table: RowTable,
+        *,
+        state_slots: NDArray[np.int32] | None = None,
+        window_blocks: NDArray[np.int32] | None = None,
+    ) -> None:
+        """Build plans; these are the arrays of every `StepPlan`, None for a model without them."""
         self._table = table
-        self._state_slots = _NO_STATE_SLOTS if state_slots is None else state_slots
+        self._state_slots = _NONE if state_slots is None else state_slots
+        self._window_blocks = _NONE if window_blocks is None else window_blocks
         self._single_tokens = np.arange(table.max_rows + 1, dtype=np.int32)  # runs of one token
 
     def build(
@@ -87,6 +94,7 @@ class PlanBuilder:
             if table.uncomputed_images
             else (),
             state_slots=self._state_slots,
+            window_blocks=self._window_blocks,
         )
         return plan, scores
 

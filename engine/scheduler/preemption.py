@@ -39,9 +39,10 @@ class Preemption:
         other rows are not affected.
 
         For a model with recurrent layers, blocks behind the row's last checkpoint are of no use, and the
-        checkpoint is copied as well.
+        checkpoint is copied as well. So is the window of a model with sliding windows.
         """
         table, tier, states = self._table, self._blocks.tier, self._blocks.recurrent
+        windows = self._blocks.windows
         if tier is None:
             return False
         indexed = table.block_tables[row, : table.num_indexed[row]]
@@ -56,6 +57,8 @@ class Preemption:
         )
         if states is not None and recompute is not None:
             recompute -= tier.round_trip_seconds(states.state_bytes)
+        if windows is not None and recompute is not None:
+            recompute -= tier.round_trip_seconds(windows.state_bytes)
         if tier.is_cheaper(own, recompute):
             tier.victims_swapped += 1
             return True
@@ -63,4 +66,6 @@ class Preemption:
         tier.skip_saving(own)
         if states is not None:
             states.skip_storing(own)
+        if windows is not None:
+            windows.skip_storing(own)
         return False

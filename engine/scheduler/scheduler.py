@@ -95,9 +95,14 @@ class Scheduler:
             blocks.sessions.recompute_seconds = self._recompute_seconds
         if blocks.recurrent is not None:
             blocks.recurrent.checkpoints.recompute_seconds = self._recompute_seconds
+        if blocks.windows is not None:
+            blocks.windows.checkpoints.recompute_seconds = self._recompute_seconds
         self.admission = Admission(table, blocks, waiting, self._running, self._ranking)
-        states = blocks.recurrent
-        self._plans = PlanBuilder(table, None if states is None else states.slots)
+        self._plans = PlanBuilder(
+            table,
+            state_slots=None if blocks.recurrent is None else blocks.recurrent.slots,
+            window_blocks=None if blocks.windows is None else blocks.windows.of_block,
+        )
         self._ones = np.ones(table.max_rows, np.int32)
         self.step_budget: int | None = None
         self._steady: Schedule | None = None  # continued while the same rows run
@@ -162,7 +167,7 @@ class Scheduler:
                 now, lowest_served
             )
             missing = self._row_blocks.missing(batch, num_scheduled_tokens)
-            if not np.count_nonzero(missing) or int(missing.sum()) <= self._blocks.num_free:
+            if not np.count_nonzero(missing) or int(missing.sum()) <= self._blocks.num_growable:
                 break
             if len(self._running) == 1 and self._blocks.pinned.drop_oldest():
                 continue
@@ -210,6 +215,8 @@ class Scheduler:
         """
         if self._blocks.recurrent is not None:
             self._blocks.recurrent.keep_active(self._table, row)
+        if self._blocks.windows is not None:
+            self._blocks.windows.keep_end(self._table, row)
         swap = self._preemption.choose_swap_or_recompute(row)
         sequence = self._release(row)
         sequence.swap_on_eviction = swap
@@ -231,6 +238,8 @@ class Scheduler:
         The caller moves the sequence to its next state.
         """
         sequence = self._table.sequence(row)
+        if self._blocks.windows is not None:
+            self._blocks.windows.release(self._table, row)
         self._blocks.release(self._table.release(row))
         if self._blocks.recurrent is not None:
             self._blocks.recurrent.release(row)
@@ -253,7 +262,7 @@ class Scheduler:
                 plan, scores = self._plans.build(batch, ones, drafts)
                 return Schedule(plan, scored=scores.runs, drafts=drafts)
         missing = schedule.steady.look_up()
-        if missing is None or missing > self._blocks.num_free:
+        if missing is None or missing > self._blocks.num_growable:
             return None
         if missing:
             schedule.steady.append_blocks(self._blocks.allocate(missing))
@@ -300,7 +309,7 @@ class Scheduler:
         if drafts is None:
             return None
         missing = self._row_blocks.missing(batch, num_scheduled_tokens + drafts.counts)
-        if int(missing.sum()) > self._blocks.num_free:
+        if int(missing.sum()) > self._blocks.num_growable:
             return None
         if states is not None and not states.save_before_drafts(batch[drafts.batch]):
             return None

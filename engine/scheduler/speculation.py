@@ -313,4 +313,4 @@ def release_unused(table: RowTable, blocks: BlockManager, rows: NDArray[np.int32
         unused = table.block_tables[row, keep:held].copy()
         table.block_tables[row, keep:held] = -1
         table.num_blocks[row] = keep
-        blocks.release(unused)
+        blocks.discard(unused)

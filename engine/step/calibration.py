@@ -7,7 +7,7 @@ most; on a slow machine the model learns the rest from real steps.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Calibration:
         if (
             probe.rows > table.max_rows
             or end >= table.max_model_len
-            or needed > blocks.counts().free  # do not evict cached blocks for a probe
+            or needed > blocks.num_unused  # do not evict cached blocks for a probe
         ):
             self._left.clear()
             return
@@ -104,6 +104,8 @@ class Calibration:
         taken = blocks.allocate(needed)
         try:
             plan = _plan(probe, table, taken.reshape(probe.rows, -1), slots)
+            if blocks.windows is not None:
+                plan = replace(plan, window_blocks=blocks.windows.of_block)
             began = clock()
             executor.execute(plan)
             if probe.observed:
@@ -112,7 +114,7 @@ class Calibration:
             _log.exception("A calibration step failed.")
             self._left.clear()
         finally:
-            blocks.release(taken)
+            blocks.discard(taken)
             if states is not None:
                 states.give_back(slots)
 

@@ -169,6 +169,8 @@ class Pipeline:
             applied = self._applier.apply(schedule, plan, result)
             if self.blocks.recurrent is not None:
                 self.blocks.recurrent.after_step(self.table, plan.rows)
+            if self.blocks.windows is not None:
+                self.blocks.windows.after_step(self.table, plan.rows)
             for sequence, finish in applied.finished:
                 self.finish(sequence, finish)
             self._record_step(schedule, applied, len(plan.rows), started)

@@ -14,6 +14,7 @@ from engine.memory.block_manager import BlockManager
 from engine.memory.integrity import check_writes
 from engine.memory.prefix_cache import PrefixCache
 from engine.memory.recurrent_states import RecurrentStates
+from engine.memory.sliding_windows import SlidingWindows
 from engine.memory.state_store import StateStore
 from engine.memory.swap_tier import SwapTier
 from engine.observability.counters import EngineCounters
@@ -28,6 +29,7 @@ from tests.fakes.recurrent_executor import RecurrentExecutor
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import ToyExecutor, toy_model
 from tests.fakes.toy_tokenizer import ToyTokenizer
+from tests.fakes.windowed_executor import WindowedExecutor
 
 
 class ManualClock:
@@ -65,12 +67,17 @@ class ToyPipeline:
         state_slots=0,
         interval=64,
         stored_states=0,
+        window=0,
+        chunk=1,
+        window_blocks=0,
     ):
         """`prefixes`: None caches prefixes if the allocator has a trie.
 
         `swap`: blocks in the swap tier, which is in memory or in `swap_path`.
         `state_slots`: slots of a model with recurrent layers, with a checkpoint every `interval` tokens and
         `stored_states` of them in the state store; 0 for a model without such layers.
+        `window_blocks`: window blocks of a model with windows of `window` tokens, read in chunks of `chunk`;
+        0 for a model all of whose layers keep every token. `interval` and `stored_states` as above.
         """
         config = toy_config(
             blocks=blocks, block_size=block_size, max_num_seqs=rows, max_num_batched_tokens=budget
@@ -100,14 +107,23 @@ class ToyPipeline:
             )
             self.blocks.recurrent = self._states(pool, rows, state_slots, interval)
             if stored_states:
-                folder = None if swap_path is None else Path(f"{swap_path}.states")
-                store = StateStore(
-                    folder,
-                    state_bytes=self.executor.state_bytes,
-                    capacity_bytes=stored_states * (self.executor.state_bytes + 64),
-                    threaded=False,
+                self.blocks.recurrent.save_in(
+                    self._store(self.executor.state_bytes, stored_states, swap_path)
                 )
-                self.blocks.recurrent.save_in(store)
+        if window_blocks:
+            self.executor = WindowedExecutor(
+                blocks,
+                block_size,
+                force=force,
+                num_window_blocks=window_blocks,
+                window=window,
+                chunk=chunk,
+            )
+            windows = self.blocks.windows = self._windows(pool, rows, interval)
+            if self.blocks.prefixes is not None:
+                self.blocks.prefixes.windows = windows
+            if stored_states:
+                windows.save_in(self._store(windows.state_bytes, stored_states, swap_path))
         self.executor.watch = lambda plan: check_writes(self.blocks, plan)
         self.executor.salt_of = lambda row: int.from_bytes(
             self.table.cache_salts.get(int(row), b"")[:2], "little"
@@ -146,6 +162,31 @@ class ToyPipeline:
         )
         states.keeper = self.executor
         return states
+
+    def _windows(self, pool, rows, interval):
+        windows = SlidingWindows(
+            num_blocks=len(self.executor.window_kv),
+            window=self.executor.window,
+            chunk=self.executor.chunk,
+            max_rows=rows,
+            token_budget=self.budget,
+            allocator=pool,
+            block_size=pool.block_size,
+            interval=interval,
+            block_bytes=self.executor.window_block_bytes,
+            control_ids=ToyTokenizer.special_ids,
+            keeps_checkpoints=self.blocks.prefixes is not None,
+        )
+        windows.keeper = self.executor
+        return windows
+
+    def _store(self, state_bytes, states, swap_path):
+        return StateStore(
+            None if swap_path is None else Path(f"{swap_path}.states"),
+            state_bytes=state_bytes,
+            capacity_bytes=states * (state_bytes + 64),
+            threaded=False,
+        )
 
     def _tier(self, entries, path, block_size):
         store = SwapStore(
@@ -276,7 +317,7 @@ class ToyPipeline:
         assert not self.pipeline.has_work
         assert self.blocks.num_free == self.blocks.num_blocks
         assert self.table.num_free == self.table.max_rows
-        assert self.blocks.state_counts().active == 0
+        assert self.blocks.state_counts().active == self.blocks.window_counts().active == 0
 
 
 def shape_of(steps):

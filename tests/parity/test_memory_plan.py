@@ -13,6 +13,7 @@ from engine.executors.native import NativeExecutor
 from tests.fakes.tiny_gguf import write_tiny_gguf
 from tests.parity.loading import read_headers
 from tests.parity.quantised_models import MEASURED, RANDOM, write_model
+from tests.parity.tiny_families import TINY_FAMILIES
 from tests.parity.tiny_models import TINY_MODELS, TinyModel, save_tiny_model
 from tests.parity.tiny_recurrent import TINY_RECURRENT
 
@@ -112,3 +113,24 @@ def test_sizes_follow_the_settings_that_buffers_depend_on(tmp_path: Path) -> Non
     base = work_bytes(config)
     assert base < work_bytes(replace(config, threads=2))
     assert base < work_bytes(replace(config, max_num_batched_tokens=128))
+
+
+@pytest.mark.parametrize("name", ["gemma3", "gemma4", "phi3-window"])
+def test_window_blocks_are_a_part_of_the_blocks(name: str, tmp_path: Path) -> None:
+    tiny = next(tiny for tiny in TINY_FAMILIES if tiny.name == name)
+    save_tiny_model(tiny, tmp_path, torch.float32)
+    spec, paths, _ = read_headers(tmp_path)
+    config = EngineConfig(tmp_path, "tiny", kv_dtype="f16", threads=1, window_blocks=5)
+    plan = plan_native(spec, paths, config, kv_dtype="f16", max_model_len=64)
+    assert plan.window == 20
+    assert 0 < plan.window_block_bytes < plan.block_bytes
+    executor = NativeExecutor.load(
+        spec, paths, config, num_blocks=3, max_model_len=64, progress=lambda share: None
+    )
+    full = plan.block_bytes - plan.window_block_bytes
+    assert (executor.block_bytes, executor.window_block_bytes) == (full, plan.window_block_bytes)
+    assert executor._core.info["kv_bytes"] == 3 * full + 5 * plan.window_block_bytes
+    executor.close()
+    short = plan_native(spec, paths, config, kv_dtype="f16", max_model_len=20)
+    assert (short.window, short.window_block_bytes) == (0, 0)
+    assert short.block_bytes == plan.block_bytes

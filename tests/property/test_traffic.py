@@ -184,7 +184,9 @@ class Traffic(RuleBasedStateMachine):
     @rule(share=st.floats(0.1, 1.0))
     def evict(self, share):
         blocks = self.toy.blocks
-        taken = blocks.allocate(max(1, int(blocks.num_free * share)) if blocks.num_free else 0)
+        taken = blocks.allocate_hidden(
+            max(1, int(blocks.num_free * share)) if blocks.num_free else 0
+        )
         blocks.release(taken)
 
     @precondition(lambda self: self.toy.tier is not None)

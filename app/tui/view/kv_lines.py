@@ -23,7 +23,7 @@ from app.tui.view.kv_colors import SCALES, ColorMode, hue_of
 from app.tui.view.kv_events import request_span
 from app.tui.view.spans import Line, Span, cut, width
 from engine.api.block_detail import BlockDetail
-from engine.api.snapshot import BlockCounts, StateCounts, SwapCounts
+from engine.api.snapshot import BlockCounts, StateCounts, SwapCounts, WindowCounts
 
 _ROWS = (
     (Cell.ACTIVE, Cell.SHARED, Cell.OWN),
@@ -169,6 +169,18 @@ def build_states_line(states: StateCounts, cells: int) -> list[Line]:
         Span("states ", "$muted"),
         Span(f"{states.active} active  {states.checkpoints} kept  {states.free} free"),
         Span(f"  {size(states.slot_bytes)} each", "$muted"),
+    )
+    return [cut(text, cells)]
+
+
+def build_windows_line(windows: WindowCounts, cells: int) -> list[Line]:
+    """One row: window blocks by state; none for a model all of whose layers keep every token."""
+    if not windows.total:
+        return []
+    text = (
+        Span("windows ", "$muted"),
+        Span(f"{windows.active} active  {windows.cached} cached  {windows.free} free"),
+        Span(f"  {windows.windows} kept of {compact(windows.tokens)} tokens", "$muted"),
     )
     return [cut(text, cells)]
 

@@ -199,6 +199,10 @@ def _memory(snapshot: EngineSnapshot, history: History, glyphs: Glyphs, cells: i
             f"active of {states.total}, {states.checkpoints} kept, {size(states.slot_bytes)} each"
         )
         lines.append(_row("states", compact(states.active), kept))
+    windows = snapshot.windows
+    if windows.total:
+        kept = f"active of {windows.total} blocks, {windows.windows} kept"
+        lines.append(_row("windows", compact(windows.active), kept))
     return [*lines, *_kept_sessions(snapshot.sessions), ()]
 
 

@@ -28,6 +28,7 @@ from app.tui.view.kv_lines import (
     build_states_line,
     build_summary,
     build_swap_gauge,
+    build_windows_line,
 )
 from app.tui.view.kv_requests import build_request_table
 from app.tui.view.spans import Line
@@ -216,6 +217,7 @@ class KvPane(DrawnOnTicks, Vertical):
         lines += build_selection(shown.lit, shown.paths, glyphs, self._cells, colored=shown.colored)
         lines += build_swap_gauge(frame.snapshot.swap, glyphs, self._cells)
         lines += build_states_line(frame.snapshot.states, self._cells)
+        lines += build_windows_line(frame.snapshot.windows, self._cells)
         self.query_one(".kv-legend", Lines).show_lines(lines)
 
     def _show_detail(self, frame: Frame) -> None:

@@ -15,7 +15,7 @@ use crate::attention::Work;
 use crate::dispatch::Level;
 use crate::error::KernelError;
 use crate::format::{TensorSource, open_model_weights};
-use crate::kv_cache::{KvCache, KvDtype, KvHeads, KvShape};
+use crate::kv_cache::{KvDtype, KvHeads, KvPools, KvShape, KvShapes};
 use crate::packed_file::{PackedFile, PackedLocation, PackedSaving, PackedState};
 use crate::phase_clock::Phase;
 use crate::plan::{Limits, MAX_DRAFT_TOKENS, Plan, Run, StepInput};
@@ -54,6 +54,8 @@ pub struct ExecutorConfig {
     pub max_model_len: usize,
     /// Slots for recurrent states; not used for a model without.
     pub state_slots: usize,
+    /// Blocks of the layers that keep a window only ([`ModelSpec::windows`]); with 0 these keep every token too.
+    pub window_blocks: usize,
     /// Where the packed weights are kept on disk; None packs them at every load.
     pub packed_weights: Option<PackedLocation>,
 }
@@ -189,7 +191,9 @@ impl Executor {
             )));
         }
         let mode = WeightMode::parse(&config.weights)?;
-        let kv = KvCache::new(kv_shape(&spec, config)?)?;
+        let windowed = spec.windows(limits.max_model_len).layers;
+        let kv = kv_shape(&spec, config)?;
+        let kv = KvPools::new(KvShapes::divide(kv, &windowed, limits.window_blocks))?;
         let states = StateCache::new(&spec.states(), limits.state_slots)?;
         let mut pool = Pool::new(config.threads, &Topology::detect())?;
         let weights = Weights::load(
@@ -246,7 +250,7 @@ impl Executor {
             weight_bytes: self.model.weights.packed_bytes(),
             work_bytes: self.work_bytes,
             kv_bytes: self.model.kv.bytes(),
-            kv_dtype: self.model.kv.shape().dtype.name(),
+            kv_dtype: self.model.kv.full.shape().dtype.name(),
             parameters: self.model.weights.parameters,
             packed: self.model.weights.packed.clone(),
         }
@@ -492,6 +496,7 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
             )));
         }
     }
+    let windows = spec.windows(config.max_model_len).tokens;
     Ok(Limits {
         max_rows: config.max_rows,
         max_batched_tokens: config.max_batched_tokens,
@@ -504,5 +509,7 @@ fn limits_of(spec: &ModelSpec, config: &ExecutorConfig) -> Result<Limits, Kernel
         } else {
             0
         },
+        window_blocks: if windows > 0 { config.window_blocks } else { 0 },
+        window: windows,
     })
 }

@@ -17,11 +17,13 @@ mod block_copy;
 mod codes;
 mod head;
 mod layer;
+mod pools;
 mod tile_layout;
 
 pub(crate) use codes::ZERO_CODE;
 pub(crate) use head::KvHead;
 pub use layer::KvLayer;
+pub use pools::{KvPools, KvShapes};
 pub(crate) use tile_layout::TileLayout;
 
 use crate::arena::Arena;

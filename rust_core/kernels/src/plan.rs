@@ -7,6 +7,7 @@
 //! penalties. Allocates only when the last three are larger than in any earlier step.
 
 use crate::arena::{Buffer, Plain};
+use crate::attention::CHUNK;
 use crate::error::KernelError;
 use crate::sampler::dry::{Breakers, MAX_BREAKER_TAIL};
 use crate::sampler::{MAX_LOGPROB_TOKEN_IDS, MAX_TOP_LOGPROBS, SamplingRow};
@@ -52,6 +53,9 @@ pub struct StepInput<'a> {
     pub score_tops: &'a [i32],
     /// `[table rows]`: slots of the rows' recurrent states; empty for a model without.
     pub state_slots: &'a [i32],
+    /// `[blocks]`: for each block, the window block with its keys and values of the layers that keep a window only, or -1;
+    /// empty without such layers.
+    pub window_blocks: &'a [i32],
 }
 
 /// The most drafts of a step, over all its runs; `MAX_DRAFT_TOKENS` in Python.
@@ -68,6 +72,10 @@ pub struct Limits {
     pub vocab: usize,
     /// Slots for recurrent states; 0 for a model without.
     pub state_slots: usize,
+    /// Blocks of the layers that keep a window only; 0 if all layers keep every token.
+    pub window_blocks: usize,
+    /// Tokens of the largest of their windows.
+    pub window: usize,
 }
 
 impl Limits {
@@ -162,6 +170,10 @@ pub struct Plan {
     tables: Buffer<i32>,
     /// For each block, the step that last wrote it, and the batch index.
     written: Buffer<Mark>,
+    /// `[R, max_blocks]`, the window blocks of the blocks in `tables`; empty without any.
+    window_tables: Buffer<i32>,
+    /// As `written`, for each window block.
+    written_windows: Buffer<Mark>,
     /// For each row, the step that last used it.
     used: Vec<u32>,
     /// For each state slot, the step that last used it.
@@ -206,6 +218,8 @@ impl Plan {
             breaker_tails: Vec::new(),
             tables: Buffer::new(entries)?,
             written: Buffer::new(limits.num_blocks)?,
+            window_tables: Buffer::new(if limits.window_blocks > 0 { entries } else { 0 })?,
+            written_windows: Buffer::new(limits.window_blocks)?,
             used: vec![0; rows],
             used_slots: vec![0; limits.state_slots],
             step: 0,
@@ -222,6 +236,14 @@ impl Plan {
     pub fn block_tables(&self) -> (&[i32], usize) {
         // SAFETY: written through `&mut self` only.
         let tables = unsafe { self.tables.slice(0, self.tables.len()) };
+        (tables, self.limits.max_blocks())
+    }
+
+    /// The window blocks of all runs, and the number of entries of each: as [`Self::block_tables`], but an entry before a
+    /// run's window is -1 unless another run needs it.
+    pub fn window_tables(&self) -> (&[i32], usize) {
+        // SAFETY: written through `&mut self` only.
+        let tables = unsafe { self.window_tables.slice(0, self.window_tables.len()) };
         (tables, self.limits.max_blocks())
     }
 
@@ -288,7 +310,9 @@ impl Plan {
         self.breaker_tails.clear();
         self.step = self.step.wrapping_add(1);
         if self.step == 0 {
-            self.written.as_mut_slice().fill(Mark { step: 0, batch: 0 });
+            for marks in [&mut self.written, &mut self.written_windows] {
+                marks.as_mut_slice().fill(Mark { step: 0, batch: 0 });
+            }
             self.used.fill(0);
             self.used_slots.fill(0);
             self.step = 1;
@@ -338,6 +362,12 @@ impl Plan {
             && input.state_slots.len()
                 == if limits.state_slots > 0 {
                     table_rows
+                } else {
+                    0
+                }
+            && input.window_blocks.len()
+                == if limits.window_blocks > 0 {
+                    limits.num_blocks
                 } else {
                     0
                 };
@@ -420,6 +450,9 @@ impl Plan {
                 ));
             }
         }
+        if limits.window_blocks > 0 {
+            self.add_window_blocks(input, batch, first, table)?;
+        }
         let state_slot = self.take_slot(input, batch, row)?;
         let needs_logits = input.needs_logits[batch] != 0;
         let drafts = input.num_draft_tokens.get(batch).copied().unwrap_or(0);
@@ -464,6 +497,56 @@ impl Plan {
         self.token_ids
             .extend_from_slice(&input.token_ids[start..end]);
         self.positions.extend_from_slice(positions);
+        Ok(())
+    }
+
+    /// Look up the window blocks of a run that begins at position `first`, of whose blocks `table` are the ones up to its
+    /// last position. Those that hold what it sees or writes must exist.
+    fn add_window_blocks(
+        &mut self,
+        input: &StepInput<'_>,
+        batch: usize,
+        first: usize,
+        table: &[i32],
+    ) -> Result<(), KernelError> {
+        let Limits {
+            block_size,
+            window_blocks,
+            window,
+            ..
+        } = self.limits;
+        let refuse = |what: String| Err(KernelError::step_entry(batch, what));
+        // Whole chunks are read.
+        let seen = (first + 1).saturating_sub(window) / CHUNK * CHUNK / block_size;
+        let width = self.limits.max_blocks();
+        let entries = &mut self.window_tables.as_mut_slice()[batch * width..][..table.len()];
+        let written = self.written_windows.as_mut_slice();
+        for (at, (entry, &block)) in entries.iter_mut().zip(table).enumerate() {
+            let own = input.window_blocks[block as usize];
+            *entry = own;
+            if at < seen && own == -1 {
+                continue;
+            }
+            let Some(mark) = usize::try_from(own)
+                .ok()
+                .and_then(|own| written.get_mut(own))
+            else {
+                return refuse(format!(
+                    "needs the window block of block {block}, which is {own}, of {window_blocks}"
+                ));
+            };
+            if at >= first / block_size {
+                let new = Mark {
+                    step: self.step,
+                    batch: batch as u32,
+                };
+                if std::mem::replace(mark, new).step == self.step {
+                    return refuse(format!(
+                        "writes window block {own}, which is written twice in this step"
+                    ));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -543,6 +626,29 @@ impl Plan {
                     return Err(KernelError::step_entry(
                         batch,
                         format!("reads block {block}, which entry {writer} writes"),
+                    ));
+                }
+            }
+        }
+        if self.limits.window_blocks > 0 {
+            self.check_window_sharing()?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::check_sharing`], for window blocks.
+    fn check_window_sharing(&self) -> Result<(), KernelError> {
+        let (tables, width) = self.window_tables();
+        // SAFETY: written through `&mut self` only.
+        let written = unsafe { self.written_windows.slice(0, self.limits.window_blocks) };
+        for (batch, run) in self.runs.iter().enumerate() {
+            let before = run.first_position / self.limits.block_size;
+            let read = tables[batch * width..][..before].iter();
+            for mark in read.filter_map(|&own| written.get(usize::try_from(own).ok()?)) {
+                if mark.step == self.step && mark.batch != batch as u32 {
+                    return Err(KernelError::step_entry(
+                        batch,
+                        format!("reads a window block that entry {} writes", mark.batch),
                     ));
                 }
             }
@@ -741,6 +847,7 @@ pub(crate) mod tests {
                 0
             })
                 .collect::<Vec<_>>(),
+            window_blocks: &[],
         })?;
         Ok(plan)
     }
@@ -753,6 +860,8 @@ pub(crate) mod tests {
         block_size: 16,
         vocab: 100,
         state_slots: 4,
+        window_blocks: 0,
+        window: 0,
     };
 
     #[derive(Clone)]
@@ -772,6 +881,7 @@ pub(crate) mod tests {
         drafts: Vec<i32>,
         scores: Vec<(i32, i32, i32)>,
         state_slots: Vec<i32>,
+        window_blocks: Vec<i32>,
     }
 
     /// Row 2 prefills positions 14–17; row 0 decodes position 20.
@@ -792,7 +902,87 @@ pub(crate) mod tests {
             drafts: vec![],
             scores: vec![],
             state_slots: vec![3, -1, 0, -1],
+            window_blocks: vec![],
         }
+    }
+
+    /// A window of four tokens, whose chunks are four blocks; for blocks 1 to 4 of [`sound`] there are window blocks.
+    fn fill_windowed(change: impl FnOnce(&mut Vec<i32>)) -> Result<Plan, KernelError> {
+        let mut plan = Plan::new(Limits {
+            window_blocks: 5,
+            window: 4,
+            ..LIMITS
+        })?;
+        refill(&mut plan, |arrays| {
+            arrays.window_blocks = vec![-1, 4, 3, 1, 0, -1, -1, -1];
+            change(&mut arrays.window_blocks);
+        })?;
+        Ok(plan)
+    }
+
+    #[test]
+    fn window_blocks_are_looked_up_for_each_run() {
+        let plan = fill_windowed(|_| {}).unwrap();
+        let (tables, width) = plan.window_tables();
+        assert_eq!(
+            (&tables[..2], &tables[width..][..2]),
+            (&[1, 0][..], &[4, 3][..])
+        );
+        let refused = |change: fn(&mut Vec<i32>)| fill_windowed(change).unwrap_err().to_string();
+        assert!(refused(|blocks| blocks[1] = -1).contains("block 1, which is -1, of 5"));
+        assert!(refused(|blocks| blocks[2] = 5).contains("block 2, which is 5"));
+        assert!(refused(|blocks| blocks[4] = 1).contains("window block 1, which is written twice"));
+        assert!(refused(|blocks| blocks[1] = 1).contains("window block that entry 0 writes"));
+        assert!(refused(Vec::clear).contains("contradict"));
+    }
+
+    #[test]
+    fn window_blocks_before_the_first_visible_chunk_may_be_gone() {
+        let long = Limits {
+            max_model_len: 128,
+            window_blocks: 1,
+            window: 4,
+            ..LIMITS
+        };
+        let window_blocks = [-1, -1, -1, -1, 0, -1, -1, -1];
+        let fill = |first: i32| {
+            let mut plan = Plan::new(long)?;
+            let tables = [0, 1, 2, 3, 4, -1, -1, -1];
+            plan.fill(&StepInput {
+                rows: &[0],
+                query_start: &[0, 1],
+                token_ids: &[0],
+                positions: &[first],
+                needs_logits: &[0],
+                block_tables: &tables,
+                max_blocks: 8,
+                token_table: &[0],
+                token_stride: 1,
+                num_tokens: &[0],
+                penalty_start: &[0],
+                sampling: &[0; size_of::<SamplingRow>()],
+                bias_rows: &[],
+                bias_ids: &[],
+                bias_values: &[],
+                logprob_rows: &[],
+                logprob_ids: &[],
+                breaker_heads: &[],
+                breaker_tails: &[],
+                mask_rows: &[],
+                mask_bits: &[],
+                num_draft_tokens: &[],
+                score_tokens: &[],
+                score_targets: &[],
+                score_tops: &[],
+                state_slots: &[0],
+                window_blocks: &window_blocks,
+            })?;
+            Ok::<_, KernelError>(plan)
+        };
+        // At position 67 the token sees positions 64 to 67; at 66 also 63.
+        let plan = fill(67).unwrap();
+        assert_eq!(plan.window_tables().0[..5], [-1, -1, -1, -1, 0]);
+        assert!(fill(66).is_err());
     }
 
     #[test]
@@ -861,6 +1051,7 @@ pub(crate) mod tests {
             score_targets: &score_targets,
             score_tops: &score_tops,
             state_slots: &arrays.state_slots,
+            window_blocks: &arrays.window_blocks,
         })
     }
 

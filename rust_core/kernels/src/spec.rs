@@ -106,6 +106,15 @@ impl LayerSpec {
     }
 }
 
+/// Layers of the KV cache whose readers all have a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windows {
+    /// Tokens of the largest window; 0 if there is no such layer.
+    pub tokens: usize,
+    /// For each layer of the KV cache, whether it is one.
+    pub layers: Vec<bool>,
+}
+
 /// Same fields as `ModelSpec` in `engine/models/spec.py`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -280,6 +289,29 @@ impl ModelSpec {
         self.cached_attentions()
             .take_while(|(index, _)| *index < owner)
             .count()
+    }
+
+    /// The layers of the KV cache that need to keep a window only, in a context of `context` tokens: all that have one,
+    /// but not the first if all do, since a block is a block of some layer. None if a sequence also has a state.
+    pub fn windows(&self, context: usize) -> Windows {
+        let mut layers = vec![true; self.cached_attentions().count()];
+        for (layer, attention) in self.attentions() {
+            if attention.window == 0 || attention.window >= context {
+                layers[self.cache_layer(layer)] = false;
+            }
+        }
+        if layers.iter().all(|&windowed| windowed) {
+            layers[0] = false;
+        }
+        if self.has_states() {
+            layers.fill(false);
+        }
+        let tokens = self.attentions().map(|(layer, attention)| {
+            let windowed = layers[self.cache_layer(layer)];
+            if windowed { attention.window } else { 0 }
+        });
+        let tokens = tokens.max().unwrap_or(0);
+        Windows { tokens, layers }
     }
 
     /// What a sequence leaves behind in each layer besides keys and values.

@@ -33,7 +33,7 @@ use crate::activation::{sigmoid_gate, softcap};
 use crate::attention::{Item, Task, Work, attend, combine};
 use crate::dispatch::Level;
 use crate::gemm::{Activations, Gemm, Output};
-use crate::kv_cache::KvCache;
+use crate::kv_cache::KvPools;
 use crate::pack::PANEL_COLUMNS;
 use crate::phase_clock::Phase;
 use crate::plan::Plan;
@@ -55,7 +55,7 @@ pub struct Model {
     pub weights: Weights,
     /// By index into the spec's.
     pub ropes: Vec<Rope>,
-    pub kv: KvCache,
+    pub kv: KvPools,
     pub states: StateCache,
     /// For each layer, the index of its [`Work`] among the step's.
     pub work_of: Vec<usize>,
@@ -521,7 +521,7 @@ impl Step<'_> {
         item: &Item,
     ) -> Task<'t> {
         let (work, strides) = (self.work(index), &self.scratch.strides);
-        let (tables, table_width) = self.plan.block_tables();
+        let (tables, table_width) = self.tables_of(weights.cache);
         let tokens = item.tokens.start as usize..item.tokens.end as usize;
         let segments = item.segments.start as usize..item.segments.end as usize;
         Task {

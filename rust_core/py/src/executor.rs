@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
+use pravaha_kernels::attention::CHUNK;
 use pravaha_kernels::dispatch::{Level, cpu_flags};
 use pravaha_kernels::error::KernelError;
 use pravaha_kernels::executor::{Executor, ExecutorConfig};
@@ -81,7 +82,7 @@ fn closed() -> PyErr {
 #[pymethods]
 impl NativeExecutor {
     #[new]
-    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, state_slots=0, packed_weights=None, packs_into_file=false, progress=None))]
+    #[pyo3(signature = (spec_json, paths, *, num_blocks, block_size, weights, kv_dtype, threads, dispatch, max_rows, max_batched_tokens, max_model_len, state_slots=0, window_blocks=0, packed_weights=None, packs_into_file=false, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -97,6 +98,7 @@ impl NativeExecutor {
         max_batched_tokens: usize,
         max_model_len: usize,
         state_slots: usize,
+        window_blocks: usize,
         packed_weights: Option<Location>,
         packs_into_file: bool,
         progress: Option<Py<PyAny>>,
@@ -113,6 +115,7 @@ impl NativeExecutor {
             max_batched_tokens,
             max_model_len,
             state_slots,
+            window_blocks,
             packed_weights: packed_weights.map(|found| location(found, packs_into_file)),
         };
         let mut raised = None;
@@ -247,6 +250,51 @@ impl NativeExecutor {
     }
 
     #[getter]
+    fn window_block_bytes(&self) -> PyResult<usize> {
+        let guard = self.lock()?;
+        Ok(guard.as_ref().ok_or_else(closed)?.window_block_bytes())
+    }
+
+    fn copy_window_blocks(
+        &self,
+        py: Python<'_>,
+        sources: PyReadonlyArray1<'_, i32>,
+        targets: PyReadonlyArray1<'_, i32>,
+    ) -> PyResult<()> {
+        let (sources, targets) = (sources.as_slice()?, targets.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.copy_window_blocks(sources, targets))
+            .map_err(to_python)
+    }
+
+    fn read_window_blocks(
+        &self,
+        py: Python<'_>,
+        blocks: PyReadonlyArray1<'_, i32>,
+        mut data: PyReadwriteArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (blocks, bytes) = (blocks.as_slice()?, data.as_slice_mut()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.read_window_blocks(blocks, bytes))
+            .map_err(to_python)
+    }
+
+    fn write_window_blocks(
+        &self,
+        py: Python<'_>,
+        blocks: PyReadonlyArray1<'_, i32>,
+        data: PyReadonlyArray2<'_, u8>,
+    ) -> PyResult<()> {
+        let (blocks, bytes) = (blocks.as_slice()?, data.as_slice()?);
+        let mut guard = self.lock()?;
+        let executor = guard.as_mut().ok_or_else(closed)?;
+        py.detach(|| executor.write_window_blocks(blocks, bytes))
+            .map_err(to_python)
+    }
+
+    #[getter]
     fn state_bytes(&self) -> PyResult<usize> {
         Ok(self.lock()?.as_ref().ok_or_else(closed)?.state_bytes())
     }
@@ -325,6 +373,7 @@ fn plan_memory<'py>(
         max_batched_tokens,
         max_model_len,
         state_slots: 0,       // as num_blocks
+        window_blocks: 0,     // as num_blocks
         packed_weights: None, // as large mapped
     };
     let plan = py
@@ -336,6 +385,8 @@ fn plan_memory<'py>(
     dict.set_item("weight_format", plan.weight_format)?;
     dict.set_item("work_bytes", plan.work_bytes)?;
     dict.set_item("block_bytes", plan.block_bytes)?;
+    dict.set_item("window_block_bytes", plan.window_block_bytes)?;
+    dict.set_item("window", plan.window)?;
     dict.set_item("state_bytes", plan.state_bytes)?;
     Ok(dict)
 }
@@ -395,6 +446,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(find_packed, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_features, module)?)?;
     module.add("SAMPLING_ROW_LAYOUT", sampler::SAMPLING_ROW_LAYOUT.to_vec())?;
+    module.add("ATTENTION_CHUNK", CHUNK)?;
     module.add("MAX_DRAFT_TOKENS", MAX_DRAFT_TOKENS)?;
     module.add("MAX_TOP_LOGPROBS", sampler::MAX_TOP_LOGPROBS)?;
     module.add("MAX_LOGPROB_TOKEN_IDS", sampler::MAX_LOGPROB_TOKEN_IDS)

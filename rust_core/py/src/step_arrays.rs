@@ -38,6 +38,7 @@ pub(crate) struct StepArrays {
     score_targets: HeldArray<i32>,
     score_tops: HeldArray<i32>,
     state_slots: HeldArray<i32>,
+    window_blocks: HeldArray<i32>,
     sampled: HeldArray<i32>,
     logprobs: HeldArray<f32>,
     top_ids: HeldArray<i32>,
@@ -84,6 +85,7 @@ impl StepArrays {
             score_targets: self.score_targets.slice(),
             score_tops: self.score_tops.slice(),
             state_slots: self.state_slots.slice(),
+            window_blocks: self.window_blocks.slice(),
         };
         let output = StepOutput {
             sampled: self.sampled.slice_mut(),
@@ -134,6 +136,7 @@ impl StepArrays {
         score_targets: PyReadonlyArray1<'_, i32>,
         score_tops: PyReadonlyArray1<'_, i32>,
         state_slots: PyReadonlyArray1<'_, i32>,
+        window_blocks: PyReadonlyArray1<'_, i32>,
         sampled: PyReadwriteArray1<'_, i32>,
         logprobs: PyReadwriteArray1<'_, f32>,
         top_ids: PyReadwriteArray2<'_, i32>,
@@ -176,6 +179,7 @@ impl StepArrays {
             score_targets: HeldArray::reading(&score_targets)?,
             score_tops: HeldArray::reading(&score_tops)?,
             state_slots: HeldArray::reading(&state_slots)?,
+            window_blocks: HeldArray::reading(&window_blocks)?,
             sampled: HeldArray::writing(&sampled)?,
             logprobs: HeldArray::writing(&logprobs)?,
             top_ids: HeldArray::writing(&top_ids)?,

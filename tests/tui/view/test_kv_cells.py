@@ -45,10 +45,18 @@ from app.tui.view.kv_lines import (
     build_states_line,
     build_summary,
     build_swap_gauge,
+    build_windows_line,
 )
 from app.tui.view.spans import plain, width
 from engine.api.block_detail import BlockDetail
-from engine.api.snapshot import BlockCounts, BlockMap, BlockState, StateCounts, SwapCounts
+from engine.api.snapshot import (
+    BlockCounts,
+    BlockMap,
+    BlockState,
+    StateCounts,
+    SwapCounts,
+    WindowCounts,
+)
 
 CELLS = st.lists(st.integers(0, max(Cell)), max_size=60).map(
     lambda values: np.array(values, np.uint8)
@@ -245,6 +253,14 @@ def test_states_have_a_line_of_their_own():
     (row,) = build_states_line(states, 80)
     assert plain([row]) == "states 5 active  25 kept  10 free  19 MiB each"
     assert all(width(build_states_line(states, cells)[0]) <= cells for cells in range(1, 60))
+
+
+def test_windows_have_a_line_of_their_own():
+    assert build_windows_line(WindowCounts(), 80) == []
+    windows = WindowCounts(total=40, free=10, active=5, windows=12, tokens=512)
+    (row,) = build_windows_line(windows, 80)
+    assert plain([row]) == "windows 5 active  25 cached  10 free  12 kept of 512 tokens"
+    assert all(width(build_windows_line(windows, cells)[0]) <= cells for cells in range(1, 70))
 
 
 def test_blocks_with_a_kept_state_are_marked():

@@ -7,8 +7,10 @@ from engine.executors.memory_plan import MemoryPlan
 from engine.memory.kv_cache_config import (
     DEFAULT_STATE_SLOTS,
     EXPERTS_SHARE,
+    WINDOW_SHARE,
     default_pool_bytes,
     fits_whole,
+    least_window_blocks,
     size_pool,
 )
 
@@ -239,3 +241,75 @@ def test_the_share_of_a_model_with_experts_may_be_less_than_its_weights():
     assert expert_pool(limit=50 * MIB)[1].pool_bytes == (1 - EXPERTS_SHARE) * 20 * MIB
     with pytest.raises(ModelDoesNotFit, match=r"takes 30\.0 MiB for weights without the experts"):
         expert_pool(limit=30 * MIB)
+
+
+def windowed_plan(full, window_bytes, window=512):
+    return MemoryPlan(
+        0,
+        0,
+        block_bytes=full + window_bytes,
+        weight_format="Q4_K",
+        window_block_bytes=window_bytes,
+        window=window,
+    )
+
+
+GEMMA_3_1B = windowed_plan(4 * 32 * 1024, 22 * 32 * 1024)
+
+
+def windowed_pool(plan=GEMMA_3_1B, **options):
+    defaults = {
+        "model": "toy",
+        "block_size": 32,
+        "context_length": 32_768,
+        "requested_bytes": None,
+        "available": 100 * GIB,
+        "can_quantize": False,
+        "max_rows": 64,
+        "token_budget": 512,
+    }
+    return size_pool(plan, **defaults | options)
+
+
+def test_a_pool_of_a_model_with_windows_holds_several_times_the_tokens():
+    cache = windowed_pool(requested_bytes=GIB)
+    undivided = GIB // GEMMA_3_1B.block_bytes
+    assert cache.pool_bytes <= GIB
+    assert cache.num_blocks > 3 * undivided
+    assert cache.num_window_blocks == int(undivided * WINDOW_SHARE)
+    assert cache.block_bytes + cache.window_block_bytes == GEMMA_3_1B.block_bytes
+
+
+def test_a_default_pool_holds_a_whole_context_in_less_memory_than_if_all_layers_kept_it():
+    cache = windowed_pool(available=600 * MIB)
+    assert cache.capacity_tokens >= 32_768
+    assert cache.pool_bytes < 1024 * GEMMA_3_1B.block_bytes / 3
+    assert cache.num_window_blocks * 32 >= 8 * 512
+
+
+def test_there_are_no_more_window_blocks_than_rows_and_kept_windows_need():
+    sizes = {"context_length": 262_144, "max_rows": 2, "state_interval": 32_768}
+    cache = windowed_pool(requested_bytes=10 * GIB, **sizes)
+    undivided = 10 * GIB // GEMMA_3_1B.block_bytes
+    assert cache.num_window_blocks == 2 * 18 + undivided * 32 // 32_768 * 17
+
+
+def test_a_small_pool_is_not_divided():
+    cache = windowed_pool(requested_bytes=40 * MIB)
+    assert (cache.num_window_blocks, cache.window_block_bytes) == (0, 0)
+    assert cache == windowed_pool(requested_bytes=40 * MIB, window_blocks=0)
+    assert cache.num_blocks == 40 * MIB // GEMMA_3_1B.block_bytes
+
+
+def test_the_number_of_window_blocks_can_be_set_but_not_below_what_a_request_needs():
+    assert windowed_pool(requested_bytes=GIB, window_blocks=100).num_window_blocks == 100
+    least = least_window_blocks(GEMMA_3_1B, block_size=32, token_budget=512)
+    assert windowed_pool(requested_bytes=GIB, window_blocks=1).num_window_blocks == least
+    assert windowed_pool(requested_bytes=GIB, window_blocks=0).num_window_blocks == 0
+
+
+def test_windows_of_full_contexts_do_not_run_short_before_their_blocks():
+    """Of a model that has nearly all of its bytes in windows of half its context."""
+    plan = windowed_plan(12 * 1024, 31 * 12 * 1024, window=2047)
+    cache = windowed_pool(plan, requested_bytes=GIB, context_length=4096)
+    assert 1 < cache.num_blocks / cache.num_window_blocks < 128 / 64

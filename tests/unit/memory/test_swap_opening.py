@@ -17,6 +17,7 @@ from engine.memory.swap_opening import (
 from tests.fakes.recurrent_executor import RecurrentExecutor
 from tests.fakes.toy_engine import toy_config
 from tests.fakes.toy_executor import ToyExecutor
+from tests.fakes.windowed_executor import WindowedExecutor
 
 INFO = ExecutorInfo("native", "avx2", 2, "Q4_1", 1000, "f16", 250)
 
@@ -128,7 +129,7 @@ def test_states_are_in_a_folder_beside_the_file_and_have_half_of_the_bound(tmp_p
     tier = open_tier(tmp_path, executor=executor)
     assert tier.counts().capacity < 0.6 * alone.counts().capacity
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
-    store = open_state_store(config, salt=b"salt", executor=executor)
+    store = open_state_store(config, executor.state_bytes, salt=b"salt", executor=executor)
     assert store.capacity == (1 << 19) // (executor.state_bytes + 48)
     (file,) = tmp_path.glob("*.swap")
     assert file.with_suffix(".states").is_dir()
@@ -136,17 +137,23 @@ def test_states_are_in_a_folder_beside_the_file_and_have_half_of_the_bound(tmp_p
         one.close()
 
 
-def test_a_model_without_recurrent_layers_has_no_store_of_states(tmp_path):
+def test_kept_windows_have_half_of_the_bound_too(tmp_path):
+    executor = WindowedExecutor(8, 4, num_window_blocks=3, window=4, chunk=1)
+    alone = open_tier(tmp_path / "alone")
+    tier = open_tier(tmp_path, executor=executor)
+    assert tier.counts().capacity < 0.6 * alone.counts().capacity
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
-    assert open_state_store(config, salt=b"salt", executor=ToyExecutor(8, 4)) is None
-    assert list(tmp_path.iterdir()) == []
+    store = open_state_store(config, 96, salt=b"salt", executor=executor)
+    assert store.capacity == (1 << 19) // (96 + 48)
+    for one in (alone, tier, store):
+        one.close()
 
 
 def test_the_states_of_a_gpus_model_are_in_main_memory(tmp_path):
     executor = RecurrentExecutor(8, 4, num_slots=3)
     executor.info = replace(executor.info, kv_in_main_memory=False)
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
-    store = open_state_store(config, salt=b"salt", executor=executor)
+    store = open_state_store(config, executor.state_bytes, salt=b"salt", executor=executor)
     assert store.capacity > 0
     assert list(tmp_path.iterdir()) == []
 
@@ -156,8 +163,8 @@ def test_a_folder_that_cannot_be_used_means_no_store_and_one_sentence(tmp_path, 
     config = toy_config(swap_bytes=1 << 20, swap_dir=tmp_path)
     identity = swap_identity(b"salt", executor.info, executor.block_bytes).hex()[:32]
     (tmp_path / f"{identity}.states").write_text("a file")
-    assert open_state_store(config, salt=b"salt", executor=executor) is None
-    assert "Recurrent states cannot be stored" in caplog.text
+    assert open_state_store(config, executor.state_bytes, salt=b"salt", executor=executor) is None
+    assert "Recurrent states and windows cannot be stored" in caplog.text
 
 
 def test_the_states_of_another_model_count_and_go_with_its_file(tmp_path):

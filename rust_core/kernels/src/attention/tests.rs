@@ -183,6 +183,8 @@ impl Case {
             block_size: shape.block_size,
             vocab: 1,
             state_slots: 0,
+            window_blocks: 0,
+            window: 0,
         };
         let runs = queries
             .iter()

@@ -233,6 +233,7 @@ fn config(level: Level) -> ExecutorConfig {
         max_batched_tokens: 64,
         max_model_len: 64,
         state_slots: 0,
+        window_blocks: 0,
         packed_weights: None,
     }
 }
@@ -329,6 +330,7 @@ fn logprobs_of(executor: &mut Executor, tokens: usize, scored: &[i32]) -> Vec<u3
             .collect::<Vec<_>>(),
         score_tops: &vec![0; scored.len()],
         state_slots: &[],
+        window_blocks: &[],
     };
     let mut logprobs = vec![0.0; scored.len()];
     let tops = scored.len() * MAX_TOP_LOGPROBS;

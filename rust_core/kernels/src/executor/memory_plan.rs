@@ -9,6 +9,7 @@ use super::{Executor, ExecutorConfig, kv_shape, limits_of};
 use crate::arena::with_reserved_bytes;
 use crate::error::KernelError;
 use crate::format::{TensorSource, open_model_weights};
+use crate::kv_cache::KvShapes;
 use crate::pool::Pool;
 use crate::quantize::WeightMode;
 use crate::recurrent::states::StateCache;
@@ -30,6 +31,10 @@ pub struct MemoryPlan {
     pub work_bytes: usize,
     /// A KV block over all layers.
     pub block_bytes: usize,
+    /// Of these, in the layers that need to keep a window only.
+    pub window_block_bytes: usize,
+    /// Tokens of the largest of their windows; 0 if there are no such layers.
+    pub window: usize,
     /// A recurrent state over all layers; 0 for a model without.
     pub state_bytes: usize,
 }
@@ -59,6 +64,9 @@ impl Executor {
         let workers = Pool::size_for(config.threads, &Topology::detect())?;
         let (scratch, work_bytes) = with_reserved_bytes(|| Scratch::new(spec, &limits, workers));
         drop(scratch?);
+        let windows = spec.windows(limits.max_model_len);
+        let shapes = KvShapes::divide(kv_shape(spec, config)?, &windows.layers, 1);
+        let window_block_bytes = shapes.windows.map_or(Ok(0), |shape| shape.block_bytes())?;
         let weights = Weights::planned(spec, source, WeightMode::parse(&config.weights)?)?;
         Ok(MemoryPlan {
             weight_bytes: weights.bytes,
@@ -66,6 +74,8 @@ impl Executor {
             weight_format: weights.format,
             work_bytes,
             block_bytes: kv_shape(spec, config)?.block_bytes()?,
+            window_block_bytes,
+            window: windows.tokens,
             state_bytes: StateCache::new(&spec.states(), 0)?.slot_bytes(),
         })
     }

@@ -137,6 +137,36 @@ fn experts_are_read() {
 }
 
 #[test]
+fn layers_that_need_a_window_only_are_those_whose_readers_all_have_one() {
+    let windows = |windows: [usize; 3], kv_layer: Option<usize>, context: usize| {
+        let mut value = tiny_json();
+        let third = tiny_layer(2);
+        value["layers"].as_array_mut().unwrap().push(third);
+        for (layer, window) in windows.into_iter().enumerate() {
+            value["layers"][layer]["mixer"]["window"] = window.into();
+        }
+        if let Some(source) = kv_layer {
+            value["layers"][2]["mixer"]["kv_layer"] = source.into();
+        }
+        let spec = ModelSpec::from_json(&value.to_string()).unwrap();
+        let found = spec.windows(context);
+        (found.tokens, found.layers)
+    };
+    assert_eq!(windows([0, 0, 0], None, 256), (0, vec![false; 3]));
+    assert_eq!(
+        windows([8, 0, 16], None, 256),
+        (16, vec![true, false, true])
+    );
+    // A window as long as the context hides nothing.
+    assert_eq!(windows([8, 0, 64], None, 64), (8, vec![true, false, false]));
+    // A block is a block of some layer.
+    assert_eq!(windows([8, 8, 8], None, 256), (8, vec![false, true, true]));
+    // The third layer reads the keys of the first or the second.
+    assert_eq!(windows([8, 0, 8], Some(0), 256), (8, vec![true, false]));
+    assert_eq!(windows([0, 8, 0], Some(1), 256), (0, vec![false, false]));
+}
+
+#[test]
 fn impossible_experts_are_rejected_with_a_sentence() {
     let experts = |change: fn(&mut Value)| {
         rejection(move |v| {

@@ -177,6 +177,7 @@ impl Step<'_> {
         (spec, weights): (&AttentionSpec, &AttentionWeights),
     ) {
         let (tokens, counter) = (self.tokens(), self.counter(index, NORM_HEADS));
+        let tables = self.tables_of(weights.cache);
         for token in Parts::new(worker, counter, tokens, tokens).flatten() {
             // SAFETY: the heads were projected before a barrier; only this worker uses this token's.
             unsafe {
@@ -187,7 +188,7 @@ impl Step<'_> {
                 }
                 let (norm, heads) = (weights.k_norm.as_deref(), spec.num_kv_heads);
                 self.norm_token(self.k_rows(), token, heads, spec, norm, false);
-                let (block, slot) = self.slot(token);
+                let (block, slot) = self.slot(tables, token);
                 for head in 0..heads {
                     let key = self.head_of(self.k_rows(), head).columns(0, spec.head_dim);
                     let cached = self.model.kv.layer(weights.cache).head(head);
@@ -283,13 +284,14 @@ impl Step<'_> {
         let heads = from.columns(0, item.spec.head_dim);
         let cached = self.model.kv.layer(cache).head(item.head);
         let is_key = item.role == Role::Key;
+        let tables = self.tables_of(cache);
         let mut rows = item.rows.clone();
         while !rows.is_empty() {
-            let (tokens, (block, slot)) = self.next_tokens(&cached, &rows);
+            let (tokens, (block, slot)) = self.next_tokens(tables, &cached, &rows);
             rows.start = tokens.end;
             let later = tokens.start + LANES;
             if tokens.len() == QUAD && slot % LANES == 0 && later < rows.end {
-                let (block, slot) = self.slot(later);
+                let (block, slot) = self.slot(tables, later);
                 cached.prefetch_tile(block, slot, is_key); // no longer in the CPU cache
             }
             // SAFETY: by contract; no other worker writes this head, and no other row these slots (checked).
@@ -315,23 +317,29 @@ impl Step<'_> {
     /// The first tokens of `rows` that are written to the cache together, four or one, and block and slot of the first.
     fn next_tokens(
         &self,
+        tables: (&[i32], usize),
         cached: &KvHead<'_>,
         rows: &Range<usize>,
     ) -> (Range<usize>, (usize, usize)) {
-        let (first, (block, slot)) = (rows.start, self.slot(rows.start));
+        let (first, (block, slot)) = (rows.start, self.slot(tables, rows.start));
         let four = rows.len() >= QUAD
             && cached.can_write_four_from(slot)
-            && (1..QUAD).all(|i| self.slot(first + i) == (block, slot + i));
+            && (1..QUAD).all(|i| self.slot(tables, first + i) == (block, slot + i));
         (first..first + if four { QUAD } else { 1 }, (block, slot))
     }
 
-    /// Block and slot of a flat token.
-    fn slot(&self, token: usize) -> (usize, usize) {
-        let (position, size) = (
-            self.plan.positions[token] as usize,
-            self.model.kv.shape().block_size,
-        );
-        let table = self.plan.block_table(self.plan.run_of[token] as usize);
-        (table[position / size] as usize, position % size)
+    /// The blocks of all runs in cache layer `cache`, and the number of entries of each run.
+    pub(super) fn tables_of(&self, cache: usize) -> (&[i32], usize) {
+        match self.model.kv.is_windowed(cache) {
+            false => self.plan.block_tables(),
+            true => self.plan.window_tables(),
+        }
+    }
+
+    /// Block and slot of a flat token, by the tables of the layer.
+    fn slot(&self, (tables, width): (&[i32], usize), token: usize) -> (usize, usize) {
+        let (position, size) = (self.plan.positions[token] as usize, self.plan.block_size());
+        let at = self.plan.run_of[token] as usize * width + position / size;
+        (tables[at] as usize, position % size)
     }
 }
