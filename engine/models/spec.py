@@ -242,6 +242,7 @@ class Routing:
             of those of the chosen experts; or `sigmoid` of each.
         renormalise: whether the weights of the chosen experts are divided by their sum.
         scale: factor of the weights.
+        logit_scale: factor of the logits.
         groups: equal groups of neighbouring experts.
         used_groups: number of groups from which experts are chosen: those with the largest sums of their two
             best scores.
@@ -250,6 +251,7 @@ class Routing:
     scores: Literal["softmax", "softmax_of_used", "sigmoid"] = "softmax"
     renormalise: bool = False
     scale: float = 1.0
+    logit_scale: float = 1.0
     groups: int = 1
     used_groups: int = 1
 

@@ -29,6 +29,9 @@ impl Router<'_> {
         let routing = &self.spec.routing;
         assert_eq!(logits.len(), self.spec.count);
         assert!(chosen.len() == self.spec.used && weights.len() == self.spec.used);
+        if routing.logit_scale != 1.0 {
+            logits.iter_mut().for_each(|x| *x *= routing.logit_scale);
+        }
         let scores = logits;
         match routing.scores {
             RoutingScores::Softmax => softmax(scores),
@@ -162,6 +165,7 @@ mod tests {
                 scores,
                 renormalise,
                 scale: 1.0,
+                logit_scale: 1.0,
                 groups: 1,
                 used_groups: 1,
             },
@@ -188,7 +192,10 @@ mod tests {
     /// The same in double precision, by sorting whole lists; and the smallest difference between two scores that were compared.
     fn oracle(router: Router<'_>, logits: &[f32]) -> (Vec<u32>, Vec<f64>, f64) {
         let (spec, routing) = (router.spec, &router.spec.routing);
-        let logits: Vec<f64> = logits.iter().map(|&x| f64::from(x)).collect();
+        let logits: Vec<f64> = logits
+            .iter()
+            .map(|&x| f64::from(x) * f64::from(routing.logit_scale))
+            .collect();
         let softmax = |values: &[f64]| -> Vec<f64> {
             let all: f64 = values.iter().map(|x| x.exp()).sum();
             values.iter().map(|x| x.exp() / all).collect()
@@ -263,7 +270,7 @@ mod tests {
             let mut spec = experts(24, used, scores[kind as usize], renormalise);
             (spec.routing.groups, spec.routing.used_groups) = (groups, groups.div_ceil(2));
             if scaled {
-                spec.routing.scale = 2.5;
+                (spec.routing.scale, spec.routing.logit_scale) = (2.5, 0.5);
             }
             // Single scores are often equal. Sums of two are rounded, so that equal ones may differ: they are kept apart.
             let sums = corrected || groups > 1;

@@ -74,6 +74,7 @@ pub struct RoutingSpec {
     pub renormalise: bool,
     /// Factor of the weights.
     pub scale: f32,
+    pub logit_scale: f32,
     /// Equal groups of neighbouring experts, of which some are chosen first.
     pub groups: usize,
     pub used_groups: usize,
@@ -157,11 +158,13 @@ impl ExpertsSpec {
         }
         let RoutingSpec {
             scale,
+            logit_scale,
             groups,
             used_groups,
             ..
         } = self.routing;
         positive("scale of experts' weights", f64::from(scale))?;
+        positive("scale of experts' logits", f64::from(logit_scale))?;
         bounded("number of expert groups", groups, self.count)?;
         bounded(
             "number of expert groups that a token uses",

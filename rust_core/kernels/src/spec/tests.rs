@@ -118,7 +118,7 @@ pub(crate) fn tiny_experts() -> Value {
     json!({
         "kind": "experts", "count": 8, "used": 2, "intermediate_size": 32, "activation": "silu",
         "routing": {
-            "scores": "softmax", "renormalise": true, "scale": 1.0, "groups": 1,
+            "scores": "softmax", "renormalise": true, "scale": 1.0, "logit_scale": 1.0, "groups": 1,
             "used_groups": 1 },
         "shared": { "kind": "mlp", "intermediate_size": 64, "activation": "silu" },
     })
@@ -179,6 +179,7 @@ fn impossible_experts_are_rejected_with_a_sentence() {
     assert!(experts(|v| v["used"] = 0.into()).contains("uses is 0"));
     assert!(experts(|v| v["intermediate_size"] = 0.into()).contains("experts' intermediate"));
     assert!(experts(|v| v["routing"]["scale"] = 0.0.into()).contains("experts' weights"));
+    assert!(experts(|v| v["routing"]["logit_scale"] = 0.0.into()).contains("experts' logits"));
     assert!(experts(|v| v["routing"]["groups"] = 3.into()).contains("impossible"));
     assert!(experts(|v| v["routing"]["groups"] = 8.into()).contains("impossible"));
     assert!(experts(|v| v["routing"]["used_groups"] = 2.into()).contains("groups that"));
