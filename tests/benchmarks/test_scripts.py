@@ -212,9 +212,13 @@ def test_formats_are_measured_in_parts_of_which_only_the_missing_are_run(
     assert formats.missing_columns(wanted, "1B", "q6_k", options.json) == ["memory"]
     assert formats.missing_columns(wanted, "3B", "q6_k", options.json) == wanted
     shown = tables(parts)
-    assert "| 1B Q6_K, 0 MB, packed 1 | pravaha Q4_1 | 300 (300) | 300 (300) | – | – |" in shown
-    assert "|  | ÷ best peer | 3.00 (3.00) | 3.00 (3.00) | – | – | 3.00 (3.00) | – |" in shown
-    assert "|  | samples | 1 | 1 | 0 | 0 | 1 | 0 |" in shown
+    assert "|  |  | 1 × 128 | 4 × 128 | prefill 512 |" in shown
+    assert (
+        "| 1B Q6_K, 0 MB, packed 1 | pravaha Q4_1 | 300 (300) | 300 (300) | 3,000 (3,000) |"
+        in shown
+    )
+    assert "|  | ÷ best peer | 3.00 (3.00) | 3.00 (3.00) | 3.00 (3.00) |" in shown
+    assert "|  | samples | 1 | 1 | 1 |" in shown
 
 
 @pytest.fixture
