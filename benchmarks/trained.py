@@ -37,8 +37,6 @@ from benchmarks.recipes import our_recipe, peer_recipe
 PEERS = ("llama_cpp", "mistralrs", "openvino")
 COLUMNS = ("1x128", "4x128", "16x128", "64x128", "1x8192", "prefill512", "prefill4096")
 ON_REQUEST = ("4x8192",)
-FLAGS = ("--prefix-caching", "--max-tokens", "8448", "--kv-tokens", "40960")
-"""Options of every engine's driver."""
 GROUPS = {
     tuple(DECODE): ("--flash-attention", "off"),
     tuple(PREFILL): ("--flash-attention", "on"),
@@ -46,17 +44,25 @@ GROUPS = {
 """Columns that are measured with the same processes → llama.cpp's faster setting for them."""
 NEW_TOKENS = 32
 ROUNDS = 3
+MARGIN = 256
+"""Tokens of a stream beside its context."""
 
 
 class Part(FormatPart):
     """One file, with the peers that were asked for."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        """Nothing is measured yet."""
+    def __init__(self, options: argparse.Namespace, columns: Sequence[str]) -> None:
+        """Nothing is measured yet; `columns` are those that will be."""
         self._peer_names: Sequence[str] = options.peers
         model: Path = options.model.resolve()
         super().__init__(
-            model.stem, "gguf", model, options, flags=FLAGS, new_tokens=NEW_TOKENS, rounds=ROUNDS
+            model.stem,
+            "gguf",
+            model,
+            options,
+            flags=driver_flags(columns),
+            new_tokens=NEW_TOKENS,
+            rounds=ROUNDS,
         )
 
     def measure(self, columns: Sequence[str], until: float) -> None:
@@ -68,10 +74,18 @@ class Part(FormatPart):
 
     def _recipes(self, flags: Sequence[str]) -> list[Recipe]:
         peers = [
-            peer_recipe(peer, self._options.dir, self._model, *FLAGS, *flags)
+            peer_recipe(peer, self._options.dir, self._model, *self._flags, *flags)
             for peer in self._peer_names
         ]
-        return [*self._with_baseline(our_recipe(self._model, *FLAGS)), *peers]
+        return [*self._with_baseline(our_recipe(self._model, *self._flags)), *peers]
+
+
+def driver_flags(columns: Sequence[str]) -> tuple[str, ...]:
+    """Options of every engine's driver: the context that the columns need, and KV tokens of all streams."""
+    contexts = [DECODE[one] if one in DECODE else (1, PREFILL[one]) for one in columns]
+    room = max((context for _, context in contexts), default=0) + MARGIN
+    tokens = max((streams * (context + MARGIN) for streams, context in contexts), default=0)
+    return ("--prefix-caching", "--max-tokens", str(room), "--kv-tokens", str(2 * tokens))
 
 
 def parse() -> argparse.Namespace:
@@ -93,10 +107,10 @@ def main() -> None:
         print(tables(earlier_parts(options.table)))
         return
     until = begin(options)
-    part = Part(options)
     columns = options.columns
     if options.missing:
         columns = missing_columns(columns, options.model.stem, "gguf", options.json)
+    part = Part(options, columns)
     part.measure(columns, until)
     print(tables([part.result]))
 
